@@ -1,0 +1,392 @@
+"""The lifecycle: one table of the moves of a run, and one named constructor for each.
+
+A `Transition` is the only way a run changes. It carries the run as it was seen (its version guards
+the write), the run as it shall be, and the event. Constructors set every dependent field, so an
+illegal mixture cannot be built. `docs/lifecycle.md` is generated from `MOVES`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from dynsched.domain.instants import EPOCH
+from dynsched.domain.run import Run, RunState
+from dynsched.errors import IllegalTransition
+
+POISON_LOSSES = 3
+SUSPECT_LOSSES = 2
+
+
+class Event(StrEnum):
+    """What happened to a run."""
+
+    CLAIM = "claim"
+    STEP_BACK = "step back"
+    SUCCEED = "succeed"
+    SNOOZE = "snooze"
+    RETRY = "retry"
+    BURY = "bury"
+    HAND_BACK = "hand back"
+    SKIP = "skip"
+    CANCEL = "cancel"
+    RECLAIM = "reclaim"
+    DUE = "due"
+    REPLAY = "replay"
+    DISCARD = "discard"
+    RESTORE = "restore"
+    ASK_CANCEL = "ask cancel"
+    PULL_FORWARD = "pull forward"
+    MARK_WAITER = "mark waiter"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One row of the table: `event` takes a run from one of `sources` to one of `targets`."""
+
+    event: Event
+    sources: frozenset[RunState]
+    targets: frozenset[RunState]
+    by: str
+    meaning: str
+
+
+def _move(event: Event, sources: str, targets: str, by: str, meaning: str) -> Move:
+    return Move(
+        event,
+        frozenset(RunState(name) for name in sources.split()),
+        frozenset(RunState(name) for name in targets.split()),
+        by,
+        meaning,
+    )
+
+
+MOVES = (
+    _move(Event.CLAIM, "ready", "leased", "worker", "takes the run under the next fence"),
+    _move(
+        Event.STEP_BACK,
+        "leased",
+        "ready cancelled",
+        "worker",
+        "may not start now: waiting, at a cap, draining, handler unknown; no attempt counted",
+    ),
+    _move(Event.SUCCEED, "leased", "done", "worker", "the handler returned"),
+    _move(
+        Event.SNOOZE,
+        "leased",
+        "failed ready cancelled",
+        "worker",
+        "the handler asked for a later time; nothing is spent",
+    ),
+    _move(
+        Event.RETRY,
+        "leased",
+        "failed ready cancelled",
+        "worker",
+        "the handler failed and has attempts left; ready when due within the look-ahead",
+    ),
+    _move(Event.BURY, "leased", "dead", "worker", "attempts spent, permanent error, or no handler"),
+    _move(
+        Event.HAND_BACK,
+        "leased",
+        "ready cancelled",
+        "worker",
+        "started, but its lease ran out or its process drains: attempt counted, no loss",
+    ),
+    _move(Event.SKIP, "leased ready failed", "skipped", "worker, dispatcher", "is not to start"),
+    _move(Event.CANCEL, "leased ready failed", "cancelled", "operations, worker", "was called off"),
+    _move(
+        Event.RECLAIM,
+        "leased",
+        "ready dead cancelled",
+        "reaper",
+        "its session is over: attempt and loss counted; the third loss in a row is dead (poison)",
+    ),
+    _move(Event.DUE, "failed", "ready", "dispatcher", "its back-off ends within the look-ahead"),
+    _move(Event.REPLAY, "dead", "ready", "operations", "same row and key, higher limit"),
+    _move(Event.DISCARD, "dead", "dead", "operations", "hidden until its retention date"),
+    _move(Event.RESTORE, "dead", "dead", "operations", "a discarded run is shown again"),
+    _move(
+        Event.ASK_CANCEL, "leased", "leased", "operations, worker", "the holder is asked to stop"
+    ),
+    _move(Event.PULL_FORWARD, "ready", "ready", "worker", "the run that it waited for has ended"),
+    _move(Event.MARK_WAITER, "leased", "leased", "worker", "somebody waits for this run to end"),
+)
+BY_EVENT = {move.event: move for move in MOVES}
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A guarded change of one run: applied only if the stored version is still `before.version`."""
+
+    event: Event
+    before: Run
+    after: Run
+
+
+def _transition(event: Event, before: Run, after: Run) -> Transition:
+    move = BY_EVENT[event]
+    if before.state not in move.sources or after.state not in move.targets:
+        raise IllegalTransition(
+            f"{event.value} does not apply to run {before.run_id}: it is {before.state.value}"
+        )
+    return Transition(event, before, after)
+
+
+def _seconds(instant: datetime) -> int:
+    return int((instant - EPOCH).total_seconds())
+
+
+def _ended(event: Event, run: Run, state: RunState, now: datetime, **more: object) -> Transition:
+    after = replace(
+        run,
+        state=state,
+        session=None,
+        lease_ends_at=None,
+        ended_at=now,
+        expires_at_s=_seconds(now + run.retention),
+        **more,  # type: ignore[arg-type]  # checked by the constructors below
+    )
+    return _transition(event, run, after)
+
+
+def _released(
+    event: Event, run: Run, available_at: datetime, now: datetime, **more: object
+) -> Transition:
+    """Leave `leased` for another try; a requested cancel wins."""
+    state = more.pop("state", RunState.READY)
+    after = replace(
+        run,
+        state=state,  # type: ignore[arg-type]
+        session=None,
+        lease_ends_at=None,
+        available_at=available_at,
+        **more,  # type: ignore[arg-type]
+    )
+    if run.cancel_requested:
+        after = replace(
+            after,
+            state=RunState.CANCELLED,
+            reason="cancel requested",
+            ended_at=now,
+            expires_at_s=_seconds(now + run.retention),
+        )
+    return _transition(event, run, after)
+
+
+def claim(run: Run, *, session: str, lease_ends_at: datetime | None = None) -> Transition:
+    """Take a ready run for a session under the next fence."""
+    after = replace(
+        run,
+        state=RunState.LEASED,
+        session=session,
+        lease_ends_at=lease_ends_at,
+        fence=run.fence + 1,
+        reason="",
+    )
+    return _transition(Event.CLAIM, run, after)
+
+
+def step_back(
+    run: Run, *, available_at: datetime, now: datetime, reason: str = "", waits: int | None = None
+) -> Transition:
+    """Give a claimed run back that was not started; no attempt is counted."""
+    count = run.waits if waits is None else waits
+    return _released(Event.STEP_BACK, run, available_at, now, reason=reason, waits=count)
+
+
+def _tried(run: Run, started_at: datetime) -> dict[str, object]:
+    return {
+        "attempt": run.attempt + 1,
+        "started_at": started_at,
+        "first_started_at": run.first_started_at or started_at,
+    }
+
+
+def succeed(run: Run, *, started_at: datetime, now: datetime) -> Transition:
+    """End a run whose handler returned."""
+    return _ended(
+        Event.SUCCEED,
+        run,
+        RunState.DONE,
+        now,
+        reported=True,
+        losses=0,
+        error="",
+        signature="",
+        reason="",
+        waiter=None,
+        **_tried(run, started_at),
+    )
+
+
+def retry(
+    run: Run,
+    *,
+    started_at: datetime,
+    now: datetime,
+    at: datetime,
+    look_ahead: timedelta,
+    error: str,
+    signature: str,
+) -> Transition:
+    """Let a failed run wait for its next attempt; at once ready if that lies in the look-ahead."""
+    return _released(
+        Event.RETRY,
+        run,
+        at,
+        now,
+        state=RunState.READY if at <= now + look_ahead else RunState.FAILED,
+        reason="retry",
+        spent=run.spent + 1,
+        losses=0,
+        reported=True,
+        error=error,
+        signature=signature,
+        waiter=None,
+        **_tried(run, started_at),
+    )
+
+
+def snooze(
+    run: Run, *, started_at: datetime, now: datetime, until: datetime, look_ahead: timedelta
+) -> Transition:
+    """Let a run come back at the time its handler named; nothing is spent."""
+    return _released(
+        Event.SNOOZE,
+        run,
+        until,
+        now,
+        state=RunState.READY if until <= now + look_ahead else RunState.FAILED,
+        reason="snoozed",
+        losses=0,
+        reported=True,
+        waiter=None,
+        **_tried(run, started_at),
+    )
+
+
+def bury(
+    run: Run,
+    *,
+    now: datetime,
+    reason: str,
+    error: str,
+    signature: str,
+    started_at: datetime | None,
+) -> Transition:
+    """Make a run dead; with `started_at` None it never started in this lease (no handler)."""
+    tried: dict[str, object] = {}
+    if started_at is not None:
+        tried = {**_tried(run, started_at), "spent": run.spent + 1, "reported": True, "losses": 0}
+    return _ended(
+        Event.BURY,
+        run,
+        RunState.DEAD,
+        now,
+        reason=reason,
+        error=error,
+        signature=signature,
+        waiter=None,
+        **tried,
+    )
+
+
+def hand_back(run: Run, *, started_at: datetime, now: datetime, reason: str) -> Transition:
+    """Return a started run under its fence: its lease ran out, or its process drains."""
+    return _released(
+        Event.HAND_BACK, run, now, now, reason=reason, waiter=None, **_tried(run, started_at)
+    )
+
+
+def skip(run: Run, *, now: datetime, reason: str) -> Transition:
+    """End a run that is not to start, with the reason."""
+    return _ended(Event.SKIP, run, RunState.SKIPPED, now, reason=reason, waiter=None)
+
+
+def cancel(
+    run: Run,
+    *,
+    now: datetime,
+    reason: str,
+    started_at: datetime | None = None,
+) -> Transition:
+    """End a run that was called off; with `started_at` its handler had been called."""
+    tried: dict[str, object] = {}
+    if started_at is not None:
+        tried = {**_tried(run, started_at), "reported": True}
+    return _ended(Event.CANCEL, run, RunState.CANCELLED, now, reason=reason, waiter=None, **tried)
+
+
+def reclaim(run: Run, *, now: datetime, signature: str, reason: str = "lost lease") -> Transition:
+    """Take a run from a session that is over; it may have started, so the try is counted."""
+    losses, attempt = run.losses + 1, run.attempt + 1
+    if losses >= POISON_LOSSES and not run.cancel_requested:
+        return _ended(
+            Event.RECLAIM,
+            run,
+            RunState.DEAD,
+            now,
+            reason="poison",
+            losses=losses,
+            attempt=attempt,
+            error=f"{losses} leases lost in a row: the run seems to kill its process",
+            signature=signature,
+            waiter=None,
+        )
+    return _released(
+        Event.RECLAIM, run, now, now, reason=reason, losses=losses, attempt=attempt, waiter=None
+    )
+
+
+def due(run: Run) -> Transition:
+    """Put a waiting run back to ready, `available_at` unchanged."""
+    return _transition(Event.DUE, run, replace(run, state=RunState.READY))
+
+
+def replay(run: Run, *, now: datetime, max_attempts: int) -> Transition:
+    """Bring a dead run back: same row, same idempotency key, attempts kept, limit raised.
+
+    A poison run starts with two losses, so that it runs alone and dies at the next one.
+    """
+    after = replace(
+        run,
+        state=RunState.READY,
+        reason="replayed",
+        available_at=now,
+        limit=run.spent + max_attempts,
+        losses=SUSPECT_LOSSES if run.losses >= POISON_LOSSES else 0,
+        replays=run.replays + 1,
+        waits=0,
+        cancel_requested=False,
+        hidden=False,
+        ended_at=None,
+        expires_at_s=None,
+    )
+    return _transition(Event.REPLAY, run, after)
+
+
+def discard(run: Run) -> Transition:
+    """Hide a dead run from the dead-letter queue; it stays until its retention date."""
+    return _transition(Event.DISCARD, run, replace(run, hidden=True))
+
+
+def restore(run: Run) -> Transition:
+    """Show a discarded dead run again."""
+    return _transition(Event.RESTORE, run, replace(run, hidden=False))
+
+
+def ask_cancel(run: Run) -> Transition:
+    """Ask the holder of a leased run to stop; its fence stays."""
+    return _transition(Event.ASK_CANCEL, run, replace(run, cancel_requested=True))
+
+
+def pull_forward(run: Run, *, now: datetime) -> Transition:
+    """Make a waiting run available now."""
+    return _transition(Event.PULL_FORWARD, run, replace(run, available_at=now))
+
+
+def mark_waiter(run: Run, *, waiter: str) -> Transition:
+    """Note in a leased run who waits for its end."""
+    return _transition(Event.MARK_WAITER, run, replace(run, waiter=waiter))

@@ -1,0 +1,47 @@
+"""Names and ids: what tenants, jobs and queues may be called, and how ids are made."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from random import Random
+
+from dynsched.errors import InvalidInput
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def check_name(value: str, field: str) -> str:
+    """Return a tenant, job, queue or tag name after checking its form.
+
+    The form matters: in index keys `#` must sort before every character of a name.
+
+    Raises:
+        InvalidInput: it is empty, too long or has other characters.
+
+    >>> check_name("nightly-report", "job")
+    'nightly-report'
+    """
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise InvalidInput(
+            field,
+            f"{value!r} is not a name",
+            "use 1 to 64 of A-Z a-z 0-9 . _ - and start with a letter or digit",
+        )
+    return value
+
+
+def new_id(rng: Random, length: int = 13) -> str:
+    """Return a random id of `length` characters, 5 bits each, in lower case without look-alikes."""
+    bits = rng.getrandbits(5 * length)
+    return "".join(ALPHABET[bits >> 5 * place & 31] for place in range(length))
+
+
+def bucket_of(text: str, buckets: int) -> int:
+    """Return a stable bucket in [0, buckets) for a text: the shard of a job, the lane of a run.
+
+    >>> bucket_of("anything", 1)
+    0
+    """
+    return zlib.crc32(text.encode()) % buckets if buckets > 1 else 0
