@@ -129,6 +129,8 @@ class Job:
     """A job's row.
 
     Attributes:
+        needs: what a worker must have to run it: `handler:NAME`, `http` or `command`.
+        target: what a run does; None when it is large and lies apart under `target_ref`.
         next_at: the first occurrence that has no row yet; kept while paused.
         generations: the last few, oldest first; never empty.
         older_generations: older ones lie in rows of their own.
@@ -136,14 +138,14 @@ class Job:
         older_spans: older ones lie in rows of their own.
         skipped: occurrences counted in all spans so far.
         payload: JSON text, or None when it lies apart under `payload_ref`.
-        target_ref: the target lies apart under this hash, as it is large.
         version: the stored version, 0 for a job not stored yet.
     """
 
     job_id: str
     tenant: str
     name: str
-    target: Target
+    needs: str
+    target: Target | None
     queue: str = "main"
     priority: Priority = Priority.DEFAULT
     policies: Policies = field(default_factory=Policies)

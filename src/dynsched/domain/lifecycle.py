@@ -134,19 +134,24 @@ def _transition(event: Event, before: Run, after: Run) -> Transition:
     return Transition(event, before, after)
 
 
+def _next(run: Run, **changes: object) -> Run:
+    """Return the run's next version; the constructors check what may change."""
+    return replace(run, version=run.version + 1, **changes)  # type: ignore[arg-type]
+
+
 def _seconds(instant: datetime) -> int:
     return int((instant - EPOCH).total_seconds())
 
 
 def _ended(event: Event, run: Run, state: RunState, now: datetime, **more: object) -> Transition:
-    after = replace(
+    after = _next(
         run,
         state=state,
         session=None,
         lease_ends_at=None,
         ended_at=now,
         expires_at_s=_seconds(now + run.retention),
-        **more,  # type: ignore[arg-type]  # checked by the constructors below
+        **more,
     )
     return _transition(event, run, after)
 
@@ -156,13 +161,13 @@ def _released(
 ) -> Transition:
     """Leave `leased` for another try; a requested cancel wins."""
     state = more.pop("state", RunState.READY)
-    after = replace(
+    after = _next(
         run,
-        state=state,  # type: ignore[arg-type]
+        state=state,
         session=None,
         lease_ends_at=None,
         available_at=available_at,
-        **more,  # type: ignore[arg-type]
+        **more,
     )
     if run.cancel_requested:
         after = replace(
@@ -177,7 +182,7 @@ def _released(
 
 def claim(run: Run, *, session: str, lease_ends_at: datetime | None = None) -> Transition:
     """Take a ready run for a session under the next fence."""
-    after = replace(
+    after = _next(
         run,
         state=RunState.LEASED,
         session=session,
@@ -342,7 +347,7 @@ def reclaim(run: Run, *, now: datetime, signature: str, reason: str = "lost leas
 
 def due(run: Run) -> Transition:
     """Put a waiting run back to ready, `available_at` unchanged."""
-    return _transition(Event.DUE, run, replace(run, state=RunState.READY))
+    return _transition(Event.DUE, run, _next(run, state=RunState.READY))
 
 
 def replay(run: Run, *, now: datetime, max_attempts: int) -> Transition:
@@ -350,7 +355,7 @@ def replay(run: Run, *, now: datetime, max_attempts: int) -> Transition:
 
     A poison run starts with two losses, so that it runs alone and dies at the next one.
     """
-    after = replace(
+    after = _next(
         run,
         state=RunState.READY,
         reason="replayed",
@@ -369,24 +374,24 @@ def replay(run: Run, *, now: datetime, max_attempts: int) -> Transition:
 
 def discard(run: Run) -> Transition:
     """Hide a dead run from the dead-letter queue; it stays until its retention date."""
-    return _transition(Event.DISCARD, run, replace(run, hidden=True))
+    return _transition(Event.DISCARD, run, _next(run, hidden=True))
 
 
 def restore(run: Run) -> Transition:
     """Show a discarded dead run again."""
-    return _transition(Event.RESTORE, run, replace(run, hidden=False))
+    return _transition(Event.RESTORE, run, _next(run, hidden=False))
 
 
 def ask_cancel(run: Run) -> Transition:
     """Ask the holder of a leased run to stop; its fence stays."""
-    return _transition(Event.ASK_CANCEL, run, replace(run, cancel_requested=True))
+    return _transition(Event.ASK_CANCEL, run, _next(run, cancel_requested=True))
 
 
 def pull_forward(run: Run, *, now: datetime) -> Transition:
     """Make a waiting run available now."""
-    return _transition(Event.PULL_FORWARD, run, replace(run, available_at=now))
+    return _transition(Event.PULL_FORWARD, run, _next(run, available_at=now))
 
 
 def mark_waiter(run: Run, *, waiter: str) -> Transition:
     """Note in a leased run who waits for its end."""
-    return _transition(Event.MARK_WAITER, run, replace(run, waiter=waiter))
+    return _transition(Event.MARK_WAITER, run, _next(run, waiter=waiter))

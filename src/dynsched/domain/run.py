@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from dynsched.domain.instants import from_text, to_text
-from dynsched.domain.job import Priority
+from dynsched.domain.job import Job, Priority
 from dynsched.errors import InvalidInput
 
 
@@ -174,3 +174,34 @@ class Run:
     def terminal(self) -> bool:
         """Return whether the run has ended."""
         return self.state in TERMINAL
+
+
+def occur(
+    job: Job,
+    key: RunKey,
+    *,
+    available_at: datetime,
+    now: datetime,
+    priority: Priority | None = None,
+    generation: datetime | None = None,
+    payload: str | None = None,
+    payload_ref: str | None = None,
+) -> Run:
+    """Return the ready run of a job's occurrence, not stored yet (its row will have version 1)."""
+    return Run(
+        key=key,
+        tenant=job.tenant,
+        queue=job.queue,
+        priority=priority or job.priority,
+        share=f"{job.tenant}+{job.job_id}" if job.policies.share_by_job else job.tenant,
+        state=RunState.READY,
+        available_at=available_at,
+        generation=generation,
+        needs=job.needs,
+        limit=job.policies.retry.max_attempts,
+        retention=job.policies.retention,
+        payload=payload,
+        payload_ref=payload_ref,
+        created_at=now,
+        version=1,
+    )

@@ -223,10 +223,11 @@ def encode_job(job: Job) -> Attributes:
     body: Attributes = {
         "t": job.tenant,
         "n": job.name,
+        "nd": job.needs,
         "g": [encode_generation(generation) for generation in job.generations],
         "cr": to_ms(job.created_at),
     }
-    if job.target_ref is None:
+    if job.target is not None and job.target_ref is None:
         body["tg"] = job.target.to_body()
     if job.queue != "main":
         body["q"] = job.queue
@@ -260,15 +261,16 @@ JOB_PLAIN = (
 )
 
 
-def decode_job(row: Row, target_body: Body | None = None) -> Job:
-    """Return the job in a row; `target_body` is its large target, read apart."""
+def decode_job(row: Row) -> Job:
+    """Return the job in a row."""
     body = cast(Mapping[str, Any], row.body)
     get = body.get
     return Job(
         job_id=row.key.pk,
         tenant=body["t"],
         name=body["n"],
-        target=target_from_body(body["tg"] if target_body is None else target_body),
+        needs=body["nd"],
+        target=target_from_body(body["tg"]) if "tg" in body else None,
         queue=get("q", "main"),
         priority=PRIORITIES[get("p", "default")],
         policies=decode_policies(get("po", {})),

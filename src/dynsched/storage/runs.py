@@ -1,0 +1,259 @@
+"""Runs in the store: creation, guarded transitions, and the index views of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from dynsched.domain.instants import from_ms, to_ms, to_text
+from dynsched.domain.job import Priority
+from dynsched.domain.lifecycle import Transition
+from dynsched.domain.run import Run, RunKey
+from dynsched.storage.codec import Attributes, decode_run, encode_run
+from dynsched.storage.engine import Applied, Body, Key, PutNew, Query, Replace, Row, Table
+from dynsched.storage.placement import (
+    attempts_partition,
+    dead_partition,
+    ended_partition,
+    hidden_partition,
+    history_partitions,
+    leased_partition,
+    ready_partition,
+    retry_partition,
+    run_index,
+)
+from dynsched.storage.rows import PAGE, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class RunApplied:
+    """The transition was written; `run` is the run as stored now."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class RunStale:
+    """Somebody else changed the run first; `current` is what is stored, None if it is gone."""
+
+    current: Run | None
+
+
+RunOutcome = RunApplied | RunStale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What is kept of one try: an error, an output, or how the lease was lost.
+
+    Attributes:
+        number: the attempt, from 1; with `late` it is a result that came after the lease was lost.
+        outcome: `failed`, `lost`, `done`, `late`, `handed back`, `cancelled`.
+        error_type: class or kind of the error; empty without one.
+        message: the error in full, bounded.
+        detail: end of the traceback or of the output, bounded.
+    """
+
+    run_id: str
+    number: int
+    fence: int
+    session: str
+    outcome: str
+    started_at: datetime | None
+    ended_at: datetime
+    error_type: str = ""
+    message: str = ""
+    detail: str = ""
+    expires_at_s: int
+
+    @property
+    def late(self) -> bool:
+        """Return whether the result was refused because the lease had changed hands."""
+        return self.outcome == "late"
+
+
+def run_table_key(key: RunKey) -> Key:
+    """Return where a run's row lies."""
+    return Key(Table.RUNS, key.partition, key.sort)
+
+
+class RunStore:
+    """Verbs on runs. Every write is guarded by the version that was seen, or by absence."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def row_of(self, run: Run) -> Row:
+        """Return the row that stores a run, with a fresh token."""
+        return Row(
+            run_table_key(run.key),
+            cast(Body, encode_run(run)),
+            run_index(run, self._rows.topology),
+            run.expires_at_s,
+            self._rows.token(),
+            run.version,
+        )
+
+    def get(self, key: RunKey) -> Run | None:
+        """Read a run, strongly. Cost: 1 read unit."""
+        row = self._rows.engine.get(run_table_key(key))
+        return None if row is None else decode_run(row)
+
+    def get_many(self, keys: Sequence[RunKey]) -> list[Run | None]:
+        """Read runs, each strongly, in order. Cost: 1 read unit each."""
+        rows = self._rows.engine.get_many([run_table_key(key) for key in keys])
+        return [None if row is None else decode_run(row) for row in rows]
+
+    def create_many(self, runs: Sequence[Run], *, durable: bool = False) -> list[bool]:
+        """Write new runs; False where the key exists already, which is success for an occurrence.
+
+        Args:
+            runs: with version 1 and distinct keys.
+            durable: they shall survive a power cut when this returns.
+        """
+        writes = [PutNew(self.row_of(run)) for run in runs]
+        outcomes = self._rows.engine.write_many(writes, durable=durable)
+        return [isinstance(outcome, Applied) for outcome in outcomes]
+
+    def apply(self, transition: Transition, *, durable: bool = False) -> RunOutcome:
+        """Write one transition under its guard. Cost: 1 to 3 write units (base and index)."""
+        return self.apply_many([transition], durable=durable)[0]
+
+    def apply_many(
+        self, transitions: Sequence[Transition], *, durable: bool = False
+    ) -> list[RunOutcome]:
+        """Write independent transitions of distinct runs, one outcome each."""
+        if not transitions:
+            return []
+        writes = [Replace(self.row_of(item.after), item.before.version) for item in transitions]
+        outcomes = self._rows.engine.write_many(writes, durable=durable)
+        return [
+            RunApplied(item.after)
+            if isinstance(outcome, Applied)
+            else RunStale(None if outcome.current is None else decode_run(outcome.current))
+            for item, outcome in zip(transitions, outcomes, strict=True)
+        ]
+
+    def ready(
+        self, queue: str, priority: Priority, lane: int, *, after: str = "", limit: int = 100
+    ) -> list[Run]:
+        """Read claimable runs of one lane in the order of share key and `available_at`.
+
+        Consistency: an index read; a row may be gone or missing for a moment.
+        """
+        partition = ready_partition(queue, priority, lane)
+        query = Query(Table.RUNS, partition, index=True, after=after, limit=limit)
+        return [decode_run(row) for row in self._rows.engine.query(query).rows]
+
+    def waiting(self, minute: int, shard: int, before: datetime, *, most: int) -> list[Run]:
+        """Read failed runs of one minute bucket whose back-off ends before an instant."""
+        query = Query(
+            Table.RUNS,
+            retry_partition(minute, shard),
+            index=True,
+            before=to_text(before),
+            limit=min(most, PAGE),
+        )
+        return [decode_run(row) for row in self._rows.all(query, most)]
+
+    def leased(self, session: str, *, most: int) -> list[Run]:
+        """Read the runs that lie in a session's partition, by the index."""
+        query = Query(Table.RUNS, leased_partition(session), index=True, limit=min(most, PAGE))
+        return [decode_run(row) for row in self._rows.all(query, most)]
+
+    def dead(self, *, most: int, signature: str = "", hidden: bool = False) -> list[Run]:
+        """Read dead runs of all shards, optionally of one error signature."""
+        name = hidden_partition if hidden else dead_partition
+        found: list[Run] = []
+        for shard in range(self._rows.topology.shards):
+            query = Query(
+                Table.RUNS,
+                name(shard),
+                index=True,
+                after=f"{signature}#" if signature else "",
+                before=f"{signature}$" if signature else None,
+                limit=min(most, PAGE),
+            )
+            found += [decode_run(row) for row in self._rows.all(query, most - len(found))]
+        return found
+
+    def ended(self, hour: int, *, most: int) -> list[Run]:
+        """Read runs that ended in an hour otherwise than dead, newest first in each shard."""
+        found: list[Run] = []
+        for shard in range(self._rows.topology.shards):
+            query = Query(
+                Table.RUNS,
+                ended_partition(hour, shard),
+                index=True,
+                limit=min(most, PAGE),
+                descending=True,
+            )
+            found += [decode_run(row) for row in self._rows.all(query, most - len(found))]
+        return found
+
+    def history(
+        self, job_id: str, *, most: int, before: datetime | None = None
+    ) -> Iterator[Run]:
+        """Read a job's runs, newest instant first, strongly; merged over its partitions."""
+        found: list[Run] = []
+        for partition in history_partitions(job_id, self._rows.topology):
+            query = Query(
+                Table.RUNS,
+                partition,
+                before=None if before is None else to_text(before),
+                limit=min(most, PAGE),
+                descending=True,
+            )
+            found += [decode_run(row) for row in self._rows.all(query, most)]
+        found.sort(key=lambda run: run.key.sort, reverse=True)
+        yield from found[:most]
+
+    def scan(self, limit: int, cursor: str | None) -> tuple[list[Run], str | None]:
+        """Read a page of all runs in no order; for the daily sweep."""
+        page = self._rows.engine.scan(Table.RUNS, limit, cursor)
+        runs = [decode_run(row) for row in page.rows if not row.key.pk.startswith("attempts#")]
+        return runs, page.cursor
+
+    def note_attempts(self, attempts: Iterable[Attempt]) -> None:
+        """Write attempt rows; a row that exists stays, so repeating is harmless."""
+        writes = [PutNew(_attempt_row(item, self._rows.token())) for item in attempts]
+        if writes:
+            self._rows.engine.write_many(writes)
+
+    def attempts(self, run_id: str, *, most: int = 200) -> list[Attempt]:
+        """Read what is kept of a run's tries, oldest first."""
+        query = Query(Table.RUNS, attempts_partition(run_id), limit=min(most, PAGE))
+        return [_decode_attempt(run_id, row) for row in self._rows.all(query, most)]
+
+
+def _attempt_row(item: Attempt, token: str) -> Row:
+    body: Attributes = {"f": item.fence, "s": item.session, "o": item.outcome}
+    body["en"] = to_ms(item.ended_at)
+    if item.started_at is not None:
+        body["st"] = to_ms(item.started_at)
+    for name, value in (("t", item.error_type), ("m", item.message), ("d", item.detail)):
+        if value:
+            body[name] = value
+    sort = f"{item.number:06}#{item.fence:06}#{item.outcome}"
+    key = Key(Table.RUNS, attempts_partition(item.run_id), sort)
+    return Row(key, body, None, item.expires_at_s, token, 1)
+
+
+def _decode_attempt(run_id: str, row: Row) -> Attempt:
+    body = row.body
+    started = body.get("st")
+    return Attempt(
+        run_id=run_id,
+        number=int(row.key.sk.partition("#")[0]),
+        fence=cast(int, body["f"]),
+        session=cast(str, body["s"]),
+        outcome=cast(str, body["o"]),
+        started_at=None if started is None else from_ms(cast(int, started)),
+        ended_at=from_ms(cast(int, body["en"])),
+        error_type=cast(str, body.get("t", "")),
+        message=cast(str, body.get("m", "")),
+        detail=cast(str, body.get("d", "")),
+        expires_at_s=row.expires_at_s or 0,
+    )

@@ -1,0 +1,77 @@
+"""The store: domain verbs over an engine, in three rooms (jobs, runs, control)."""
+
+from __future__ import annotations
+
+from random import Random
+
+from dynsched.domain.instants import Clock, minute_of
+from dynsched.errors import NotInitialised
+from dynsched.storage.control import ControlStore, Cursor
+from dynsched.storage.engine import Engine
+from dynsched.storage.jobs import JobStore
+from dynsched.storage.placement import MapEntry, Topology
+from dynsched.storage.rows import Rows
+from dynsched.storage.runs import RunStore
+
+CURSOR_KINDS = ("due", "retry")
+
+
+class Store:
+    """Jobs, runs and control rows over one engine.
+
+    Args:
+        engine: an engine that retries and settles (see `dynsched.storage.steady`).
+        rng: for write tokens.
+
+    Attributes:
+        topology: the map as last read by `refresh`.
+    """
+
+    def __init__(self, engine: Engine, *, rng: Random) -> None:
+        self.engine = engine
+        self._rows = Rows(engine, rng, Topology())
+        self.jobs = JobStore(self._rows)
+        self.runs = RunStore(self._rows)
+        self.control = ControlStore(self._rows)
+
+    @property
+    def topology(self) -> Topology:
+        """Return the map as last read."""
+        return self._rows.topology
+
+    def refresh(self) -> Topology:
+        """Read the map again. Cost: 1 read unit.
+
+        Raises:
+            NotInitialised: the tables exist, but `init` has not finished.
+        """
+        found = self.control.read_map()
+        if found is None:
+            raise NotInitialised("the store is empty: run `dynsched init`")
+        self._rows.topology = found
+        return found
+
+    def init(self, topology: Topology, clock: Clock) -> bool:
+        """Make tables, the map and the first cursors; safe to repeat, True if anything was made.
+
+        A cursor begins at the minute of its map entry and not at its first reader's now, else
+        entries written in between would lie behind it.
+        """
+        made = self.engine.init()
+        if self.control.read_map() is None:
+            minute = minute_of(clock.now()) - 1
+            counts = topology.entries[-1]
+            entry = MapEntry(minute, counts.shards, counts.lanes, counts.spread)
+            first = Topology((entry,), topology.look_ahead, topology.keep_ended)
+            made = self.control.write_map(first) or made
+        self.ensure_cursors(self.refresh())
+        return made
+
+    def ensure_cursors(self, topology: Topology) -> None:
+        """Write the cursors that the map asks for and that do not exist yet."""
+        oldest = topology.entries[0].from_minute
+        for kind in CURSOR_KINDS:
+            found = self.control.cursors(kind, topology.shards)
+            for shard, cursor in enumerate(found):
+                if cursor is None:
+                    self.control.write_cursor(Cursor(kind=kind, shard=shard, minute=oldest))
