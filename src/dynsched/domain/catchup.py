@@ -92,7 +92,7 @@ def plan_service(job: Job, *, now: datetime, before: datetime, pace: timedelta) 
         skipped=job.skipped + (0 if span is None else span.count),
         state=JobState.FINISHED if next_at is None else job.state,
     )
-    return Plan(tuple(occurrences), after, spans[: -SPANS_IN_ROW])
+    return Plan(tuple(occurrences), after, spans[:-SPANS_IN_ROW])
 
 
 def _missed(

@@ -154,9 +154,9 @@ class ControlStore:
     def write_session(self, session: Session) -> Session | None:
         """Write the next version of a session; None if somebody else wrote first."""
         outcome = self._write(_session_row(session), session.version)
-        return replace(session, version=session.version + 1) if isinstance(
-            outcome, Applied
-        ) else None
+        return (
+            replace(session, version=session.version + 1) if isinstance(outcome, Applied) else None
+        )
 
     def session(self, session: str) -> Session | None:
         """Read a session, strongly."""

@@ -217,4 +217,3 @@ class JobStore:
 def target_of(text: str) -> Target:
     """Return the target in a large part's text."""
     return target_from_body(json.loads(text))
-

@@ -193,9 +193,7 @@ class RunStore:
             found += [decode_run(row) for row in self._rows.all(query, most - len(found))]
         return found
 
-    def history(
-        self, job_id: str, *, most: int, before: datetime | None = None
-    ) -> Iterator[Run]:
+    def history(self, job_id: str, *, most: int, before: datetime | None = None) -> Iterator[Run]:
         """Read a job's runs, newest instant first, strongly; merged over its partitions."""
         found: list[Run] = []
         for partition in history_partitions(job_id, self._rows.topology):

@@ -69,9 +69,9 @@ class Store:
 
     def ensure_cursors(self, topology: Topology) -> None:
         """Write the cursors that the map asks for and that do not exist yet."""
-        oldest = topology.entries[0].from_minute
         for kind in CURSOR_KINDS:
             found = self.control.cursors(kind, topology.shards)
             for shard, cursor in enumerate(found):
                 if cursor is None:
-                    self.control.write_cursor(Cursor(kind=kind, shard=shard, minute=oldest))
+                    minute = min(e.from_minute for e in topology.entries if e.shards > shard)
+                    self.control.write_cursor(Cursor(kind=kind, shard=shard, minute=minute))

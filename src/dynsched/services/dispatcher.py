@@ -1,0 +1,208 @@
+"""The dispatcher: creates due occurrences and puts back runs whose back-off ends.
+
+Any number of replicas may tick at once. Each reads the minute buckets of its shards: the present
+ones first, then the backlog that an outage left. A cursor per shard moves over minutes that are
+closed and read empty; closed minutes are read again later, since an index entry may be late.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from dynsched.domain import lifecycle
+from dynsched.domain.instants import Clock, minute_of, minute_start
+from dynsched.domain.selection import shards_to_serve
+from dynsched.errors import ClockSkewed
+from dynsched.services.serving import CHUNK, JobServer, Served
+from dynsched.settings import Settings
+from dynsched.storage.control import Cursor
+from dynsched.storage.runs import RunApplied
+from dynsched.storage.store import Store
+
+log = logging.getLogger("dynsched.dispatcher")
+
+REREAD_AFTER = (timedelta(minutes=1), timedelta(minutes=10), timedelta(minutes=60))
+REREAD_MINUTES = 30  # closed minutes that one tick reads again at most, for each net
+DATE_GRAIN = timedelta(seconds=1)  # the store's clock is told in whole seconds
+
+
+@dataclass(slots=True)
+class TickReport:
+    """What one tick did.
+
+    Attributes:
+        served: jobs and occurrences.
+        promoted: failed runs put back to ready.
+        late: entries that only a re-reading found; each one is an alarm.
+        behind: the tick ended before the backlog did; tick again at once.
+        shards: shards that this replica served.
+    """
+
+    served: Served = field(default_factory=Served)
+    promoted: int = 0
+    late: int = 0
+    behind: bool = False
+    shards: int = 0
+
+
+Visit = Callable[[int, int, datetime, datetime, int], int]
+
+
+class Dispatcher:
+    """One replica.
+
+    Args:
+        name: unique among replicas; names the owner of shards.
+    """
+
+    def __init__(self, store: Store, *, clock: Clock, settings: Settings, name: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._name = name
+        self._server = JobServer(store, settings=settings)
+        self._report = TickReport()
+
+    @property
+    def period(self) -> timedelta:
+        """Return the time between two ticks: a third of the look-ahead."""
+        return self._store.topology.look_ahead / 3
+
+    def tick(self) -> TickReport:
+        """Make one bounded pass over the minute buckets.
+
+        Concurrency: any number of replicas may tick at once; a lost race costs one failed write.
+
+        Raises:
+            ClockSkewed: this process's clock differs from the store's beyond the bound.
+            StoreError: the store failed; the next tick repeats what is missing.
+        """
+        topology = self._store.refresh()
+        now = self._clock.now()
+        check_clock(self._store.engine.store_time(), now, self._settings)
+        report = self._report = TickReport()
+        due = self._cursors("due")
+        owners = [(cursor.owner, cursor.owned_until) for cursor in due]
+        mine = shards_to_serve(self._name, owners, now)
+        report.shards = len(mine)
+        retry = self._cursors("retry") if mine else []
+        horizon = now + topology.look_ahead
+        for shard in sorted(mine):
+            owned = self._own(due[shard], now)
+            if owned is None:
+                continue  # another replica took the shard in this moment
+            self._walk(owned, now, horizon, self._visit_due)
+            self._walk(retry[shard], now, horizon, self._visit_retry)
+        return report
+
+    def _cursors(self, kind: str) -> list[Cursor]:
+        topology = self._store.topology
+        found = self._store.control.cursors(kind, topology.shards)
+        if None in found:
+            self._store.ensure_cursors(topology)
+            found = self._store.control.cursors(kind, topology.shards)
+        return [cursor for cursor in found if cursor is not None]
+
+    def _own(self, cursor: Cursor, now: datetime) -> Cursor | None:
+        """Write this replica into a shard's cursor unless it owns it for long enough."""
+        hold = self._store.topology.look_ahead * 2 / 3
+        until = cursor.owned_until
+        if cursor.owner == self._name and until is not None and until - now > hold / 2:
+            return cursor
+        return self._store.control.write_cursor(
+            replace(cursor, owner=self._name, owned_until=now + hold)
+        )
+
+    def _walk(self, cursor: Cursor, now: datetime, horizon: datetime, visit: Visit) -> None:
+        """Visit the present minutes, the backlog and the re-readings of one shard; move on."""
+        present, last = minute_of(now), minute_of(horizon)
+        budget = self._settings.tick_jobs
+        for minute in range(present, last + 1):
+            budget -= visit(minute, cursor.shard, now, horizon, max(budget, CHUNK))
+        moved = self._backlog(cursor, present, now, horizon, visit, budget)
+        reread = self._read_again(replace(cursor, minute=moved), now, horizon, visit)
+        if moved != cursor.minute or reread != cursor.reread:
+            self._store.control.write_cursor(replace(cursor, minute=moved, reread=reread))
+
+    def _backlog(
+        self,
+        cursor: Cursor,
+        present: int,
+        now: datetime,
+        horizon: datetime,
+        visit: Visit,
+        budget: int,
+    ) -> int:
+        """Visit past minutes in order; return the minute that the cursor may move to.
+
+        It moves contiguously, over minutes that are closed and were read empty.
+        """
+        moved = cursor.minute
+        last = min(present, cursor.minute + self._settings.tick_minutes)
+        for minute in range(cursor.minute, last):
+            if budget <= 0:
+                self._report.behind = True
+                return moved
+            found = visit(minute, cursor.shard, now, horizon, max(budget, CHUNK))
+            budget -= found
+            if minute == moved and not found and self._closed(minute, now):
+                moved += 1
+        self._report.behind = self._report.behind or last < present
+        return moved
+
+    def _closed(self, minute: int, now: datetime) -> bool:
+        return minute_start(minute + 1) + self._settings.close_after <= now
+
+    def _read_again(
+        self, cursor: Cursor, now: datetime, horizon: datetime, visit: Visit
+    ) -> tuple[int, ...]:
+        """Read closed minutes again: the net for index entries that came late."""
+        marks = list(cursor.reread or (cursor.minute,) * len(REREAD_AFTER))
+        for net, after in enumerate(REREAD_AFTER):
+            end = min(cursor.minute, marks[net] + REREAD_MINUTES)
+            while marks[net] < end and self._closed(marks[net], now - after):
+                found = visit(marks[net], cursor.shard, now, horizon, CHUNK)
+                if found:
+                    self._report.late += found
+                    log.warning("%d late %s entries in minute %d", found, cursor.kind, marks[net])
+                marks[net] += 1
+        return tuple(marks)
+
+    def _visit_due(
+        self, minute: int, shard: int, now: datetime, horizon: datetime, most: int
+    ) -> int:
+        rows = self._store.jobs.due_rows(minute, shard, horizon, most=most)
+        if rows:
+            self._report.served.add(self._server.serve_rows(rows, now=now, before=horizon))
+            self._report.behind = self._report.behind or len(rows) >= most
+        return len(rows)
+
+    def _visit_retry(
+        self, minute: int, shard: int, now: datetime, horizon: datetime, most: int
+    ) -> int:
+        del now
+        runs = self._store.runs.waiting(minute, shard, horizon, most=most)
+        for start in range(0, len(runs), CHUNK):
+            moves = [lifecycle.due(run) for run in runs[start : start + CHUNK]]
+            outcomes = self._store.runs.apply_many(moves)
+            self._report.promoted += sum(isinstance(item, RunApplied) for item in outcomes)
+        return len(runs)
+
+
+def check_clock(store_time: datetime | None, now: datetime, settings: Settings) -> None:
+    """Compare this process's clock with the store's.
+
+    Raises:
+        ClockSkewed: they differ by more than `skew_stop`; acting would harm living leases.
+    """
+    if store_time is None:
+        return
+    skew = now - store_time
+    if skew > settings.skew_stop + DATE_GRAIN or -skew > settings.skew_stop:
+        raise ClockSkewed(
+            f"this process's clock is {skew.total_seconds():+.1f} s off the store's; "
+            f"it stops until the clocks agree within {settings.skew_stop.total_seconds():g} s"
+        )

@@ -1,0 +1,99 @@
+"""Settings: every bound of the services, with its unit and its reason, in one validated object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+
+from dynsched.errors import InvalidInput
+
+PREFIX = "DYNSCHED_"
+
+
+def _s(seconds: float) -> timedelta:
+    return timedelta(seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the services are bounded by.
+
+    Each field can be set by an environment variable `DYNSCHED_{FIELD}`: durations in seconds with
+    the suffix `_S` (`DYNSCHED_LEASE_S=30`), counts plainly (`DYNSCHED_SLOTS=16`).
+
+    Attributes:
+        clock_bound: how far clocks may differ; pause and edit take effect this much later.
+        skew_stop: a process whose clock differs from the store's by more stops ticking.
+        lease: life of a worker session from a heartbeat; heartbeats come every third of it.
+        lease_margin: kept on either side of a lease's end: the worker stops before, the reaper
+            acts after.
+        reaper_period: between two sweeps of the reaper.
+        index_lag: how long an index entry may take to appear.
+        close_after: a minute bucket is closed this long after its end
+            (`index_lag` + 2 * `clock_bound`, rounded up).
+        catch_up_pace: caught-up runs of one job become available this far apart.
+        slots: handlers that one worker process runs at once.
+        poll_idle: longest pause between two polls of an idle worker.
+        foreign_lanes: how often a worker with free slots looks at lanes that are not its own.
+        drain_grace: how long handlers may go on after SIGTERM.
+        tick_jobs: jobs that one tick serves at most before it looks at the clock again.
+        tick_minutes: past minute buckets that one tick reads at most.
+        unknown_handler: a run whose handler no worker knew for so long is dead.
+        suspect_patience: a worker that meets a suspect run older than this empties itself for it.
+        sweep_period: between two sweeps over all rows, the last net.
+        refusal: how long a refused permit, breaker or handler is remembered.
+    """
+
+    clock_bound: timedelta = _s(2)
+    skew_stop: timedelta = _s(2)
+    lease: timedelta = _s(30)
+    lease_margin: timedelta = _s(5)
+    reaper_period: timedelta = _s(5)
+    index_lag: timedelta = _s(60)
+    close_after: timedelta = _s(90)
+    catch_up_pace: timedelta = _s(1)
+    slots: int = 32
+    poll_idle: timedelta = _s(0.5)
+    foreign_lanes: timedelta = _s(2)
+    drain_grace: timedelta = _s(20)
+    tick_jobs: int = 5_000
+    tick_minutes: int = 1_500
+    unknown_handler: timedelta = timedelta(hours=24)
+    suspect_patience: timedelta = _s(60)
+    sweep_period: timedelta = timedelta(hours=24)
+    refusal: timedelta = _s(3)
+
+    def __post_init__(self) -> None:
+        """Check every bound, naming the field that is wrong."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, timedelta) and value <= timedelta(0):
+                raise InvalidInput(field.name, "must be longer than nothing")
+            if isinstance(value, int) and value < 1:
+                raise InvalidInput(field.name, "must be at least 1")
+        if self.lease < 2 * self.lease_margin:
+            raise InvalidInput("lease", "must be at least twice lease_margin")
+        if self.close_after < self.index_lag + 2 * self.clock_bound:
+            raise InvalidInput("close_after", "must be at least index_lag + 2 * clock_bound")
+
+
+def settings_from(environment: Mapping[str, str], base: Settings | None = None) -> Settings:
+    """Return the settings with what the environment sets.
+
+    Raises:
+        InvalidInput: a value is no number or out of bounds; the field is named.
+    """
+    settings = base or Settings()
+    changes: dict[str, timedelta | int] = {}
+    for field in fields(Settings):
+        duration = isinstance(getattr(settings, field.name), timedelta)
+        variable = PREFIX + field.name.upper() + ("_S" if duration else "")
+        text = environment.get(variable)
+        if text is None:
+            continue
+        try:
+            changes[field.name] = _s(float(text)) if duration else int(text)
+        except ValueError:
+            raise InvalidInput(variable, f"{text!r} is not a number") from None
+    return replace(settings, **changes) if changes else settings  # type: ignore[arg-type]
