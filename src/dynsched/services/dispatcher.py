@@ -123,7 +123,7 @@ class Dispatcher:
         for minute in range(present, last + 1):
             budget -= visit(minute, cursor.shard, now, horizon, max(budget, CHUNK))
         moved = self._backlog(cursor, present, now, horizon, visit, budget)
-        reread = self._read_again(replace(cursor, minute=moved), now, horizon, visit)
+        reread = self._read_again(cursor, moved, now, horizon, visit)
         if moved != cursor.minute or reread != cursor.reread:
             self._store.control.write_cursor(replace(cursor, minute=moved, reread=reread))
 
@@ -157,12 +157,12 @@ class Dispatcher:
         return minute_start(minute + 1) + self._settings.close_after <= now
 
     def _read_again(
-        self, cursor: Cursor, now: datetime, horizon: datetime, visit: Visit
+        self, cursor: Cursor, moved: int, now: datetime, horizon: datetime, visit: Visit
     ) -> tuple[int, ...]:
         """Read closed minutes again: the net for index entries that came late."""
         marks = list(cursor.reread or (cursor.minute,) * len(REREAD_AFTER))
         for net, after in enumerate(REREAD_AFTER):
-            end = min(cursor.minute, marks[net] + REREAD_MINUTES)
+            end = min(moved, marks[net] + REREAD_MINUTES)
             while marks[net] < end and self._closed(marks[net], now - after):
                 found = visit(marks[net], cursor.shard, now, horizon, CHUNK)
                 if found:
