@@ -1,0 +1,96 @@
+"""What importing a part of dynsched loads: nobody pays for what they do not use."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SRC = ROOT / "src"
+
+CONSOLES = {"dynsched_console", "dynsched_web", "flask", "htmx_flask", "textual"}
+AWS = {"boto3", "botocore"}
+
+# Parts of the standard library that reach outside the process, or know the time there.
+IMPURE = {
+    "asyncio", "http", "multiprocessing", "os", "pathlib", "random", "shutil", "signal", "socket",
+    "sqlite3", "subprocess", "tempfile", "threading", "time", "urllib", "uuid",
+}  # fmt: skip
+
+
+def modules_of(package: str) -> list[str]:
+    """Return the dotted names of a package's modules, itself first."""
+    folder = SRC.joinpath(*package.split("."))
+    files = [path.relative_to(SRC).with_suffix("") for path in sorted(folder.rglob("*.py"))]
+    names = [".".join(path.parts).removesuffix(".__init__") for path in files]
+    return sorted(name for name in names if not name.endswith("__main__"))
+
+
+def loaded_by(modules: list[str]) -> set[str]:
+    """Return the top-level packages that a fresh interpreter holds after these imports."""
+    program = (
+        "import importlib, sys\n"
+        "for name in sys.argv[1:]: importlib.import_module(name)\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    path = os.pathsep.join(str(ROOT / folder) for folder in ("src", "console", "web"))
+    done = subprocess.run(
+        [sys.executable, "-c", program, *modules],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    return set(done.stdout.split())
+
+
+def imports_of(path: Path) -> set[str]:
+    """Return the full names of the modules that a file imports, anywhere in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def test_importing_the_package_and_its_core_loads_no_framework() -> None:
+    """`import dynsched` in somebody's web application brings in neither console nor AWS."""
+    modules = ["dynsched", *modules_of("dynsched.domain"), "dynsched.errors"]
+    assert loaded_by(modules) & (CONSOLES | AWS) == set()
+
+
+def test_services_and_sqlite_load_neither_aws_nor_consoles() -> None:
+    """On one machine `dynsched up` never pays for the AWS client."""
+    storage = [
+        name
+        for name in modules_of("dynsched.storage")
+        if not name.startswith("dynsched.storage.dynamodb")
+    ]
+    assert loaded_by([*modules_of("dynsched.services"), *storage]) & (CONSOLES | AWS) == set()
+
+
+def test_lambda_functions_load_no_console() -> None:
+    """A cold start pays for no user interface."""
+    assert loaded_by(modules_of("dynsched.lambdas")) & (CONSOLES | {"click"}) == set()
+
+
+def test_what_an_import_loads_is_seen() -> None:
+    """The checks above can fail: an import of Flask is seen in the fresh interpreter."""
+    assert "flask" in loaded_by(["flask"])
+
+
+@pytest.mark.parametrize("path", sorted(SRC.glob("dynsched/domain/*.py")), ids=lambda p: p.name)
+def test_the_domain_is_pure(path: Path) -> None:
+    """The core needs nothing but pure parts of the standard library, croniter and its errors."""
+    own = ("dynsched.domain", "dynsched.errors")
+    others = {name for name in imports_of(path) if not name.startswith(own)}
+    tops = {name.partition(".")[0] for name in others}
+    assert tops <= (sys.stdlib_module_names - IMPURE) | {"croniter"}
