@@ -18,9 +18,9 @@ help: ## say what there is to make
 
 check-python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "dynsched needs Python 3.11 or newer, and '$(PYTHON)' is" \
-	    "$$($(PYTHON) --version 2>&1 || true)." >&2; \
-	  echo "Name another one: make PYTHON=python3.12 $(or $(MAKECMDGOALS),test)" >&2; \
+	  found=$$($(PYTHON) --version 2>&1) || found=missing; \
+	  echo "dynsched needs Python 3.11 or newer; $(PYTHON) is $$found." >&2; \
+	  echo "Name another one: make $(or $(MAKECMDGOALS),test) PYTHON=python3.12" >&2; \
 	  exit 1; }
 
 setup: check-python ## make .venv from requirements.lock, if it is not so already
@@ -30,18 +30,18 @@ up: setup ## run the scheduler with its demo jobs, on SQLite in this folder
 	$(BIN)/dynsched up $(if $(filter 0,$(DEMO)),,--demo) $(ARGS)
 
 test: setup ## run the tests and doctests
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest$(if $(ARGS), $(ARGS))
 
 check: setup ## all that CI asks: format, lint, types, import contracts, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest$(if $(ARGS), $(ARGS))
 
 cover: setup ## run the tests and say which lines they leave out
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(ARGS)
+	$(BIN)/coverage run -m pytest$(if $(ARGS), $(ARGS))
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
