@@ -1,0 +1,70 @@
+# Every target does its own set-up. What varies:
+#   PYTHON=python3.12   the interpreter to make .venv from (3.11 or newer)
+#   ARGS="..."          passed on: make test ARGS="-k cron", make up ARGS="--store sqlite:///my.db"
+#   DEMO=0              make up without the demo jobs
+#   UPGRADE=1           make lock to the newest versions that pyproject.toml allows
+
+PYTHON ?= python3
+ARGS ?=
+DEMO ?= 1
+UPGRADE ?=
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up test check cover bench fmt docs docs-check lock clean check-python
+
+help: ## say what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+check-python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  found=$$($(PYTHON) --version 2>&1) || found=missing; \
+	  echo "dynsched needs Python 3.11 or newer; $(PYTHON) is $$found." >&2; \
+	  echo "Name another one: make $(or $(MAKECMDGOALS),test) PYTHON=python3.12" >&2; \
+	  exit 1; }
+
+setup: check-python ## make .venv from requirements.lock, if it is not so already
+	@$(PYTHON) tools/setup_venv.py
+
+up: setup ## run the scheduler with its demo jobs, on SQLite in this folder
+	$(BIN)/dynsched up $(if $(filter 0,$(DEMO)),,--demo) $(ARGS)
+
+test: setup ## run the tests and doctests
+	$(BIN)/python -m pytest$(if $(ARGS), $(ARGS))
+
+check: setup ## all that CI asks: format, lint, types, import contracts, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest$(if $(ARGS), $(ARGS))
+
+cover: setup ## run the tests and say which lines they leave out
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest$(if $(ARGS), $(ARGS))
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+bench: setup ## measure what the README claims
+	$(BIN)/python -m bench $(ARGS)
+
+fmt: setup ## format, and mend what the linter can mend
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+docs: setup ## write the pages that are generated from the code
+	$(BIN)/python tools/generate_docs.py --write
+
+docs-check: setup ## say whether the generated pages are up to date
+	$(BIN)/python tools/generate_docs.py --check
+
+lock: check-python ## resolve the dependencies into requirements.lock, for all platforms
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/python -m pip install -qq 'uv>=0.13,<1'
+	build/uv/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --custom-compile-command 'make lock' \
+	  $(if $(UPGRADE),--upgrade) --quiet --output-file requirements.lock
+
+clean: ## remove what was made here; stores (*.db) stay
+	rm -rf .venv build dist .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \
+	  .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""The web console of dynsched: comes in a later version; today this package is empty."""
