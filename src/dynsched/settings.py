@@ -45,24 +45,24 @@ class Settings:
         refusal: how long a refused permit, breaker or handler is remembered.
     """
 
-    clock_bound: timedelta = _s(2)
-    skew_stop: timedelta = _s(2)
-    lease: timedelta = _s(30)
-    lease_margin: timedelta = _s(5)
-    reaper_period: timedelta = _s(5)
-    index_lag: timedelta = _s(60)
-    close_after: timedelta = _s(90)
-    catch_up_pace: timedelta = _s(1)
+    clock_bound: timedelta = timedelta(seconds=2)
+    skew_stop: timedelta = timedelta(seconds=2)
+    lease: timedelta = timedelta(seconds=30)
+    lease_margin: timedelta = timedelta(seconds=5)
+    reaper_period: timedelta = timedelta(seconds=5)
+    index_lag: timedelta = timedelta(seconds=60)
+    close_after: timedelta = timedelta(seconds=90)
+    catch_up_pace: timedelta = timedelta(seconds=1)
     slots: int = 32
-    poll_idle: timedelta = _s(0.5)
-    foreign_lanes: timedelta = _s(2)
-    drain_grace: timedelta = _s(20)
+    poll_idle: timedelta = timedelta(seconds=0.5)
+    foreign_lanes: timedelta = timedelta(seconds=2)
+    drain_grace: timedelta = timedelta(seconds=20)
     tick_jobs: int = 5_000
     tick_minutes: int = 1_500
     unknown_handler: timedelta = timedelta(hours=24)
-    suspect_patience: timedelta = _s(60)
+    suspect_patience: timedelta = timedelta(seconds=60)
     sweep_period: timedelta = timedelta(hours=24)
-    refusal: timedelta = _s(3)
+    refusal: timedelta = timedelta(seconds=3)
 
     def __post_init__(self) -> None:
         """Check every bound, naming the field that is wrong."""

@@ -6,6 +6,7 @@ only in `dynsched.domain.recurrence` and in renderers.
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -28,6 +29,9 @@ class Clock(Protocol):
 
     def wait(self, seconds: float) -> None:
         """Let that many seconds pass."""
+
+    def wait_for(self, event: threading.Event, seconds: float) -> bool:
+        """Wait until the event is set, at most that many seconds; return whether it is."""
 
 
 def to_utc(value: datetime, field: str) -> datetime:

@@ -61,23 +61,33 @@ class WeightedTurns:
 
 
 def take_by_weight(
-    queues: Mapping[Priority, deque[Run]],
+    sources: Mapping[Priority, list[deque[Run]]],
     turns: WeightedTurns,
     count: int,
     usable: Callable[[Run], bool],
 ) -> list[Run]:
-    """Take up to `count` usable runs from the queues' heads by weight; others are dropped."""
+    """Take up to `count` usable runs by weight; the queues of one priority take turns.
+
+    Args:
+        sources: for each priority its queues; runs that are not usable now are dropped from them.
+        turns: whose turn it is among priorities.
+        count: most runs to take.
+        usable: asked right before a run is taken.
+    """
     taken: list[Run] = []
     while len(taken) < count:
-        available = [priority for priority, queue in queues.items() if queue]
+        available = [priority for priority, queues in sources.items() if any(queues)]
         if not available:
             break
-        queue = queues[turns.next(available)]
-        while queue:
-            run = queue.popleft()
-            if usable(run):
-                taken.append(run)
+        queues = sources[turns.next(available)]
+        while any(queues):
+            queue = queues.pop(0)
+            queues.append(queue)
+            if queue and usable(queue[0]):
+                taken.append(queue.popleft())
                 break
+            if queue:
+                queue.popleft()
     return taken
 
 

@@ -354,3 +354,16 @@ def _check_text(name: str, text: str) -> None:
 
 def _cut(text: str, length: int = DESCRIPTION_LENGTH_MAX) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def target_needs(target: Target) -> str:
+    """Return what a worker must have to run the target; runs carry it in their rows.
+
+    >>> target_needs(HandlerTarget("daily"))
+    'handler:daily'
+    """
+    if isinstance(target, HandlerTarget):
+        return f"handler:{target.name}"
+    if isinstance(target, CommandTarget):
+        return f"command:{target.user}" if target.user else "command"
+    return target.kind.value

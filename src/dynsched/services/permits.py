@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from dynsched.domain.job import Overlap
 from dynsched.domain.names import bucket_of
-from dynsched.domain.overlap import Answer, OverlapDecision, decide_overlap, holds
+from dynsched.domain.overlap import OverlapDecision, decide_overlap, holds
 from dynsched.domain.run import Run, parse_run_id
 from dynsched.storage.control import Permit
 from dynsched.storage.placement import freed_mark_key, overlap_permit_key, tenant_permit_key

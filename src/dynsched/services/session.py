@@ -192,6 +192,10 @@ class SessionKeeper:
             renewed = replace(row, expires_at=now + self._settings.lease, mail=())
             written = self._store.control.write_session(renewed)
             if written is not None:
+                with self._lock:
+                    abandoned = self._row is None or self._row.session != written.session
+                if abandoned:
+                    return False  # it lapsed while the answer was under way
                 self._know(written, now, mono)
                 for item in row.mail:
                     self._on_mail(item)

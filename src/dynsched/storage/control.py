@@ -33,6 +33,7 @@ from dynsched.storage.placement import (
 from dynsched.storage.rows import PAGE, Rows
 
 SESSIONS_MAX = 20_000
+MAIL_TRIES = 10
 SECOND = timedelta(seconds=1)
 
 
@@ -171,6 +172,21 @@ class ControlStore:
     def delete_session(self, session: Session) -> None:
         """Delete a closed session's row once nothing can be found under it any more."""
         self._rows.engine.write(Delete(session_key(session.session), session.version))
+
+    def leave_mail(self, session: str, mail: str) -> bool:
+        """Append to an open session's mailbox; False if it is closed or gone.
+
+        Heartbeats are guarded by the row's version, so mail is never overwritten unread.
+        """
+        for _ in range(MAIL_TRIES):
+            row = self.session(session)
+            if row is None or not row.open:
+                return False
+            if mail in row.mail:
+                return True
+            if self.write_session(replace(row, mail=(*row.mail, mail))) is not None:
+                return True
+        return False
 
     # cursors
 

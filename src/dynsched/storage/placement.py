@@ -197,13 +197,17 @@ def run_index(run: Run, topology: Topology) -> IndexEntry | None:
     if run.state is RunState.READY:
         minute = minute_of(run.available_at)
         lane = bucket_of(run_id, topology.writing(minute).lanes)
-        sort = f"{run.share}#{to_text(run.available_at)}#{run_id}"
-        return ready_partition(run.queue, run.priority, lane), sort
+        return ready_partition(run.queue, run.priority, lane), ready_sort(run)
     if run.state is RunState.FAILED:
         minute = minute_of(run.available_at)
         shard = bucket_of(run.job_id, topology.writing(minute).shards)
         return retry_partition(minute, shard), f"{to_text(run.available_at)}#{run_id}"
     return _ended_index(run, topology, run_id)
+
+
+def ready_sort(run: Run) -> str:
+    """Return a ready run's sort key: its share key, then its time."""
+    return f"{run.share}#{to_text(run.available_at)}#{run.run_id}"
 
 
 def _ended_index(run: Run, topology: Topology, run_id: str) -> IndexEntry | None:

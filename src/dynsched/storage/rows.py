@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from random import Random
 
 from dynsched.domain.names import new_id
-from dynsched.storage.engine import Engine, Query
+from dynsched.storage.engine import Engine, Query, Row
 from dynsched.storage.placement import Topology
-from dynsched.storage.engine import Row
 
 PAGE = 500
 

@@ -1,0 +1,291 @@
+"""Ways out of `leased`: one guarded write each, and what follows it.
+
+"Stale with my fence and my session" is no loss: a cancel flag or a waiter's mark was written by a
+friend; the transition is built again on the current row. Only another fence or session is a loss.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from random import Random
+
+from dynsched.domain import lifecycle
+from dynsched.domain.instants import EPOCH, Clock
+from dynsched.domain.lifecycle import Transition
+from dynsched.domain.retry import Bury, Failed, decide, signature
+from dynsched.domain.run import Run, RunState, parse_run_id
+from dynsched.services.hand import InHand
+from dynsched.services.permits import PermitDesk
+from dynsched.storage.runs import Attempt, RunApplied, RunOutcome
+from dynsched.storage.store import Store
+from dynsched.targets.result import Snoozed, Succeeded, WasCancelled
+from dynsched.targets.stop import StopReason
+
+log = logging.getLogger("dynsched.worker")
+
+Build = Callable[[Run], Transition]
+
+REBUILDS = 20  # how often one way out is built again on a row that a friend has changed
+ALERT_WINDOW = timedelta(minutes=5)
+SUMMARY_LENGTH = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A run's way out.
+
+    Attributes:
+        item: the run in hand.
+        build: the transition, from the row as it is now.
+        attempt: what is known of the try; None if it was not started.
+        keep: the attempt gets a row of its own, before the transition. A plain success needs
+            none, as the run's row says it all; if its lease was lost, it is kept as late.
+    """
+
+    item: InHand
+    build: Build
+    attempt: Attempt | None = None
+    keep: bool = True
+
+
+class Endings:
+    """Writes ways out for one process."""
+
+    def __init__(self, store: Store, *, clock: Clock, rng: Random, desk: PermitDesk) -> None:
+        self._store = store
+        self._clock = clock
+        self._rng = rng
+        self._desk = desk
+        self._alerted: dict[str, datetime] = {}
+
+    def write(self, endings: Sequence[Ending]) -> list[Run | None]:
+        """Write ways out together; for each the run as stored, None if the lease was lost.
+
+        Attempt rows go first: a crash in between leaves a note of a try that the reaper counts.
+        """
+        self._store.runs.note_attempts(
+            ending.attempt for ending in endings if ending.attempt is not None and ending.keep
+        )
+        results: dict[int, Run | None] = {}
+        todo = list(range(len(endings)))
+        for _ in range(REBUILDS):
+            moves = [endings[index].build(endings[index].item.run) for index in todo]
+            outcomes = self._store.runs.apply_many(moves)
+            again: list[int] = []
+            for index, move, outcome in zip(todo, moves, outcomes, strict=True):
+                item = endings[index].item
+                if isinstance(outcome, RunApplied):
+                    self._follow(item, move, outcome.run)
+                    results[index] = outcome.run
+                elif _still_mine(item, outcome):
+                    assert outcome.current is not None
+                    item.run = outcome.current
+                    again.append(index)
+                else:
+                    results[index] = None
+            todo = again
+            if not todo:
+                break
+        lost = [endings[index] for index in range(len(endings)) if results.get(index) is None]
+        self._note_late(ending for ending in lost if ending.attempt is not None)
+        return [results.get(index) for index in range(len(endings))]
+
+    def _follow(self, item: InHand, move: Transition, run: Run) -> None:
+        """Do what follows a way out: hints and marks, which may all be lost without harm."""
+        item.run = run
+        if item.permit is not None:
+            self._desk.freed(item.permit)
+        if move.before.waiter is not None:
+            self.pull_forward(move.before.waiter)
+        if run.state is RunState.DEAD:
+            self._alert(run)
+
+    def pull_forward(self, run_id: str) -> None:
+        """Make a waiting run available now, if it still waits."""
+        waiting = self._store.runs.get(parse_run_id(run_id))
+        now = self._clock.now()
+        if waiting is None or waiting.state is not RunState.READY or waiting.available_at <= now:
+            return
+        self._store.runs.apply(lifecycle.pull_forward(waiting, now=now))
+
+    def _alert(self, run: Run) -> None:
+        """Report a dead run once for its group and window."""
+        now = self._clock.now()
+        last = self._alerted.get(run.signature)
+        if last is not None and now - last < ALERT_WINDOW:
+            return
+        if len(self._alerted) > 1_000:
+            self._alerted.clear()
+        self._alerted[run.signature] = now
+        log.error("run %s is dead (%s): %s", run.run_id, run.reason, run.error)
+
+    def _note_late(self, endings: Iterable[Ending]) -> None:
+        notes = []
+        for ending in endings:
+            attempt = ending.attempt
+            assert attempt is not None
+            log.warning(
+                "run %s: the result of attempt %d under fence %d came after its lease was lost",
+                attempt.run_id,
+                attempt.number,
+                attempt.fence,
+            )
+            notes.append(replace(attempt, outcome="late"))
+        self._store.runs.note_attempts(notes)
+
+    def note_late(self, item: InHand) -> None:
+        """Keep the result of a handler whose run was given up while it went on."""
+        item.result = item.late
+        ending = self.of_result(item, self._clock.now(), timedelta(0))
+        if ending.attempt is not None:
+            self._note_late([ending])
+
+    def of_result(self, item: InHand, now: datetime, look_ahead: timedelta) -> Ending:
+        """Return the way out that a handler's result asks for."""
+        result, started_at = item.result, item.started_at
+        assert result is not None
+        assert started_at is not None
+        if isinstance(result, Succeeded):
+            detail = "" if result.output is None else json.dumps(result.output)
+            note = _attempt(item, now, "done", message=result.note, detail=detail)
+            return Ending(
+                item,
+                lambda run: lifecycle.succeed(run, started_at=started_at, now=now),
+                note,
+                keep=bool(detail or result.note),
+            )
+        if isinstance(result, Snoozed):
+            until = result.until
+            return Ending(
+                item,
+                lambda run: lifecycle.snooze(
+                    run, started_at=started_at, now=now, until=until, look_ahead=look_ahead
+                ),
+                _attempt(item, now, "snoozed"),
+                keep=False,
+            )
+        if isinstance(result, WasCancelled):
+            return self._of_stop(item, result.reason, now)
+        return self._of_failure(item, result, now, look_ahead)
+
+    def _of_stop(self, item: InHand, reason: StopReason, now: datetime) -> Ending:
+        started_at = item.started_at
+        assert started_at is not None
+        if reason is StopReason.CANCELLED:
+            return Ending(
+                item,
+                lambda run: lifecycle.cancel(
+                    run, now=now, reason="cancel requested", started_at=started_at
+                ),
+                _attempt(item, now, "cancelled"),
+            )
+        return self.hand_back(item, now, reason.value)
+
+    def hand_back(self, item: InHand, now: datetime, reason: str) -> Ending:
+        """Return a started run under its fence: attempt counted, no loss, nothing spent."""
+        started_at = item.started_at
+        assert started_at is not None
+        return Ending(
+            item,
+            lambda run: lifecycle.hand_back(run, started_at=started_at, now=now, reason=reason),
+            _attempt(item, now, "handed back", message=reason),
+        )
+
+    def _of_failure(
+        self, item: InHand, failed: Failed, now: datetime, look_ahead: timedelta
+    ) -> Ending:
+        started_at, job = item.started_at, item.job
+        assert started_at is not None
+        assert job is not None
+        decision = decide(
+            job.policies.retry,
+            spent=item.run.spent + 1,
+            failure=failed,
+            now=now,
+            rng=self._rng,
+            limit=item.run.limit,
+        )
+        group = signature(failed.error_type, failed.message)
+        error = f"{failed.error_type}: {failed.message}"[:SUMMARY_LENGTH]
+        detail = failed.trace_tail or ("" if failed.output is None else json.dumps(failed.output))
+        note = _attempt(
+            item,
+            now,
+            "failed",
+            error_type=failed.error_type,
+            message=failed.message,
+            detail=detail,
+        )
+        if isinstance(decision, Bury):
+            reason = decision.reason.value
+            return Ending(
+                item,
+                lambda run: lifecycle.bury(
+                    run,
+                    now=now,
+                    reason=reason,
+                    error=error,
+                    signature=group,
+                    started_at=started_at,
+                ),
+                note,
+            )
+        at = decision.at
+        return Ending(
+            item,
+            lambda run: lifecycle.retry(
+                run,
+                started_at=started_at,
+                now=now,
+                at=at,
+                look_ahead=look_ahead,
+                error=error,
+                signature=group,
+            ),
+            note,
+        )
+
+
+def _still_mine(item: InHand, outcome: RunOutcome) -> bool:
+    if isinstance(outcome, RunApplied) or outcome.current is None:
+        return False
+    current = outcome.current
+    return (
+        current.state is RunState.LEASED
+        and current.session == item.session
+        and current.fence == item.run.fence
+    )
+
+
+def _attempt(
+    item: InHand,
+    now: datetime,
+    outcome: str,
+    *,
+    error_type: str = "",
+    message: str = "",
+    detail: str = "",
+) -> Attempt:
+    run = item.run
+    return Attempt(
+        run_id=run.run_id,
+        number=item.number or run.attempt + 1,
+        fence=item.fence or run.fence,
+        session=item.session,
+        outcome=outcome,
+        started_at=item.started_at,
+        ended_at=now,
+        error_type=error_type,
+        message=message,
+        detail=detail,
+        expires_at_s=attempt_expiry(run, now),
+    )
+
+
+def attempt_expiry(run: Run, now: datetime) -> int:
+    """Return when an attempt's row may go: its run's retention twice over, in epoch seconds."""
+    return int((now + 2 * run.retention - EPOCH).total_seconds())

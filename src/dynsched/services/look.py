@@ -1,0 +1,181 @@
+"""The look: what stands between a claim and its start, for a batch of claimed runs.
+
+Permits first, the job last: that strong read of the job is the start's place in the store's
+order. A read before the claim may refuse, never permit.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from dynsched.domain.instants import Clock
+from dynsched.domain.job import Job, Overlap, SkipReason
+from dynsched.domain.overlap import Answer, OverlapDecision
+from dynsched.domain.run import Run
+from dynsched.domain.verdict import judge, needs_old_generations, needs_old_spans
+from dynsched.services.permits import PermitDesk, Taken
+from dynsched.storage.control import Tenant
+from dynsched.storage.store import Store
+
+JOBS_KNOWN = 20_000  # jobs whose policy is remembered between looks
+CAP_AGE = timedelta(seconds=5)  # a changed cap holds at the latest after this
+
+
+class Found(StrEnum):
+    """What a look found."""
+
+    START = "start"
+    SKIP = "skip"
+    WAIT = "wait"  # for another run of the job
+    CAP = "cap"  # its tenant's cap
+    HOLD = "hold"  # the job is paused with hold
+    AGAIN = "again"  # something changed under the look
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What the look found for one run.
+
+    Attributes:
+        run: as claimed.
+        found: what is to be done with it.
+        job: as read last; present when it may start.
+        reason: why it is skipped.
+        blocker: the run that stands in the way.
+        ask_cancel: the blocker is to be asked to stop.
+        permit: the tenant's permit that it holds.
+    """
+
+    run: Run
+    found: Found
+    job: Job | None = None
+    reason: SkipReason | None = None
+    blocker: Run | None = None
+    ask_cancel: bool = False
+    permit: Taken | None = None
+
+
+class Look:
+    """Looks at claimed runs; remembers jobs' policies, which are hints only."""
+
+    def __init__(self, store: Store, *, clock: Clock, desk: PermitDesk) -> None:
+        self._store = store
+        self._clock = clock
+        self._desk = desk
+        self._known: OrderedDict[str, Overlap] = OrderedDict()
+        self._tenants: dict[str, tuple[datetime, Tenant]] = {}
+
+    def at(self, claimed: Sequence[Run]) -> list[Looked]:
+        """Look at runs that this process has just claimed, in order."""
+        policies = self._policies(claimed)
+        wanted = [
+            (run, policies[run.job_id])
+            for run in claimed
+            if policies[run.job_id] is not Overlap.ALLOW
+        ]
+        overlaps = self._desk.overlap(wanted) if wanted else {}
+        permits = self._caps(claimed, overlaps)
+        ids = list(dict.fromkeys(run.job_id for run in claimed))
+        jobs = dict(zip(ids, self._store.jobs.get_many(ids), strict=True))
+        for job in jobs.values():
+            self._learn(job)
+        now = self._clock.now()
+        return [
+            self._judge(run, jobs[run.job_id], policies[run.job_id], overlaps, permits, now)
+            for run in claimed
+        ]
+
+    def _policies(self, claimed: Sequence[Run]) -> dict[str, Overlap]:
+        unknown = list(
+            dict.fromkeys(run.job_id for run in claimed if run.job_id not in self._known)
+        )
+        if unknown:
+            for job in self._store.jobs.get_many(unknown):
+                self._learn(job)
+        return {run.job_id: self._known.get(run.job_id, Overlap.ALLOW) for run in claimed}
+
+    def _learn(self, job: Job | None) -> None:
+        if job is None:
+            return
+        self._known[job.job_id] = job.policies.overlap
+        self._known.move_to_end(job.job_id)
+        if len(self._known) > JOBS_KNOWN:
+            self._known.popitem(last=False)
+
+    def tenant(self, name: str) -> Tenant:
+        """Return a tenant's settings, at most `CAP_AGE` old."""
+        return self._read_tenants([name])[name]
+
+    def _read_tenants(self, names: Sequence[str]) -> dict[str, Tenant]:
+        now = self._clock.now()
+        old = [
+            name
+            for name in names
+            if name not in self._tenants or self._tenants[name][0] + CAP_AGE <= now
+        ]
+        if old:
+            for name, tenant in self._store.control.tenants(old).items():
+                self._tenants[name] = (now, tenant)
+        return {name: self._tenants[name][1] for name in names}
+
+    def _caps(
+        self, claimed: Sequence[Run], overlaps: dict[str, OverlapDecision]
+    ) -> dict[str, Taken | None]:
+        """Take tenants' permits for the runs that no other run stands in the way of."""
+        by_tenant: dict[str, list[Run]] = {}
+        for run in claimed:
+            decision = overlaps.get(run.run_id)
+            if decision is None or decision.answer is Answer.GRANT:
+                by_tenant.setdefault(run.tenant, []).append(run)
+        taken: dict[str, Taken | None] = {}
+        for name, tenant in self._read_tenants(list(by_tenant)).items():
+            if tenant.max_running is not None:
+                taken |= self._desk.tenant(name, tenant.max_running, by_tenant[name])
+        return taken
+
+    def _judge(
+        self,
+        run: Run,
+        job: Job | None,
+        policy: Overlap,
+        overlaps: dict[str, OverlapDecision],
+        permits: dict[str, Taken | None],
+        now: datetime,
+    ) -> Looked:
+        verdict = self._verdict(run, job, now)
+        if verdict.found is not Found.START:
+            return verdict
+        if job is not None and job.policies.overlap is not policy:
+            return Looked(run, Found.AGAIN)  # the permits taken are not the ones it needs now
+        if policy is not Overlap.ALLOW:
+            refusal = _refusal(run, overlaps.get(run.run_id))
+            if refusal is not None:
+                return refusal
+        if run.run_id in permits and permits[run.run_id] is None:
+            return Looked(run, Found.CAP)
+        return Looked(run, Found.START, job, permit=permits.get(run.run_id))
+
+    def _verdict(self, run: Run, job: Job | None, now: datetime) -> Looked:
+        span, generations = None, []
+        if job is not None and needs_old_spans(run, job):
+            span = self._store.jobs.old_span_at(job.job_id, run.scheduled_for)
+        if job is not None and needs_old_generations(run, job):
+            generations = self._store.jobs.old_generations(job.job_id)
+        verdict = judge(run, job, now=now, old_span=span, old_generations=generations)
+        if verdict.skip is not None:
+            return Looked(run, Found.SKIP, job, verdict.skip)
+        return Looked(run, Found.HOLD if verdict.hold else Found.START, job)
+
+
+def _refusal(run: Run, decision: OverlapDecision | None) -> Looked | None:
+    if decision is None:
+        return Looked(run, Found.AGAIN)
+    if decision.answer is Answer.SKIP:
+        return Looked(run, Found.SKIP, None, SkipReason.OVERLAP, decision.blocker)
+    if decision.answer is Answer.WAIT:
+        return Looked(run, Found.WAIT, None, None, decision.blocker, ask_cancel=decision.ask_cancel)
+    return None

@@ -1,0 +1,204 @@
+"""The reaper: finds sessions that are over and returns their runs, one by one.
+
+It closes an expired session by a guarded write first, so that a heartbeat that lands in between
+wins. Closed sessions' partitions are read again later, since a claim's index entry may come late
+or a frozen claim may land behind the close. The daily sweep over all rows is the last net.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from dynsched.domain import lifecycle
+from dynsched.domain.instants import EPOCH, Clock
+from dynsched.domain.run import Run, RunState, parse_run_id
+from dynsched.errors import DynschedError
+from dynsched.services.dispatcher import check_clock
+from dynsched.services.endings import attempt_expiry
+from dynsched.services.session import SessionLocks
+from dynsched.settings import Settings
+from dynsched.storage.control import Session
+from dynsched.storage.runs import Attempt, RunApplied
+from dynsched.storage.store import Store
+
+log = logging.getLogger("dynsched.reaper")
+
+RETURNED_MAX = 10_000  # runs of one session that one sweep returns; the next goes on
+SWEEP_PAGE = 500
+PURGE_MAX = 5_000
+REBUILDS = 5
+POISON_GROUP = "poison000000"
+
+
+@dataclass(slots=True)
+class SweepReport:
+    """What one sweep did.
+
+    Attributes:
+        closed: sessions that were closed.
+        returned: runs returned to ready, or made dead as poison.
+        late: runs found by a re-reading or by the daily sweep; each is an alarm.
+        purged: expired rows deleted, where the store does not do so by itself.
+        failed: rows that could not be returned; the rest went on.
+    """
+
+    closed: int = 0
+    returned: int = 0
+    late: int = 0
+    purged: int = 0
+    failed: int = 0
+
+
+class Reaper:
+    """One replica; any number may sweep at once."""
+
+    def __init__(
+        self, store: Store, *, clock: Clock, settings: Settings, locks: SessionLocks
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._locks = locks
+        self._swept_at: datetime | None = None
+        self._report = SweepReport()
+
+    def sweep(self) -> SweepReport:
+        """Make one pass over the sessions, and once a day over all runs.
+
+        Raises:
+            ClockSkewed: this process's clock differs from the store's beyond the bound.
+            StoreError: the store failed; the next sweep repeats what is missing.
+        """
+        report = self._report = SweepReport()
+        sessions = self._store.control.sessions()
+        now = self._clock.now()
+        check_clock(self._store.engine.store_time(), now, self._settings)
+        dead_here = set(self._locks.dead())
+        for session in sessions:
+            if not session.open:
+                self._read_again(session, now)
+            elif session.session in dead_here or self._over(session, now):
+                self._close(session, now)
+        self._forget_locks(dead_here, {s.session for s in sessions})
+        report.purged = self._store.engine.purge_expired(
+            int((now - EPOCH).total_seconds()), PURGE_MAX
+        )
+        if self._swept_at is None or now - self._swept_at >= self._settings.sweep_period:
+            first, self._swept_at = self._swept_at is None, now
+            if not first:
+                self._sweep_all(now)
+        return report
+
+    def _over(self, session: Session, now: datetime) -> bool:
+        return session.expires_at + self._settings.lease_margin <= now
+
+    def _close(self, session: Session, now: datetime) -> None:
+        closed = self._store.control.write_session(
+            replace(session, open=False, closed_at=now, reads=0, by_owner=False)
+        )
+        if closed is None:
+            return  # a heartbeat landed first: it lives
+        self._report.closed += 1
+        log.warning("session %s of %s (pid %d) is over", session.session, session.host, session.pid)
+        self._return_runs(session.session, now, again=False)
+
+    def _forget_locks(self, dead: set[str], known: set[str]) -> None:
+        """Remove lock files of sessions that are closed or gone from the store."""
+        for session in dead:
+            row = self._store.control.session(session) if session in known else None
+            if row is None or not row.open:
+                self._locks.forget(session)
+
+    def _read_again(self, session: Session, now: datetime) -> None:
+        """Read a closed session's partition at its due times, then drop its row."""
+        nets = self._nets(session)
+        assert session.closed_at is not None
+        if session.reads < len(nets):
+            if now >= session.closed_at + nets[session.reads]:
+                self._return_runs(session.session, now, again=True)
+                self._store.control.write_session(replace(session, reads=session.reads + 1))
+            return
+        self._store.control.delete_session(session)
+
+    def _nets(self, session: Session) -> tuple[timedelta, ...]:
+        """Return how long after its close a partition is read; an owner's close reads none."""
+        later = (self._settings.index_lag, timedelta(minutes=10), timedelta(minutes=60))
+        return (timedelta(0), *later) if session.by_owner else later
+
+    def _return_runs(self, session: str, now: datetime, *, again: bool) -> None:
+        for seen in self._store.runs.leased(session, most=RETURNED_MAX):
+            if self._return_run(seen, session, now) and again:
+                self._report.late += 1
+                log.warning("run %s was found by a re-reading of %s", seen.run_id, session)
+
+    def _return_run(self, seen: Run, session: str, now: datetime) -> bool:
+        """Return one run under its fence; one broken row never blocks the rest."""
+        try:
+            return self._reclaim(seen, session, now)
+        except DynschedError:
+            self._report.failed += 1
+            log.exception("run %s could not be returned; the next sweep tries again", seen.run_id)
+            return False
+
+    def _reclaim(self, seen: Run, session: str, now: datetime) -> bool:
+        run = self._store.runs.get(seen.key)
+        for _ in range(REBUILDS):
+            if run is None or run.state is not RunState.LEASED or run.session != session:
+                return False
+            move = lifecycle.reclaim(run, now=now, signature=POISON_GROUP)
+            self._store.runs.note_attempts([_lost(run, now)])
+            outcome = self._store.runs.apply(move)
+            if isinstance(outcome, RunApplied):
+                self._report.returned += 1
+                self._follow(run, outcome.run)
+                return True
+            run = outcome.current
+        return False
+
+    def _follow(self, before: Run, after: Run) -> None:
+        if after.state is RunState.DEAD:
+            log.error("run %s is dead (%s): %s", after.run_id, after.reason, after.error)
+        if before.waiter is not None:
+            waiting = self._store.runs.get(parse_run_id(before.waiter))
+            now = self._clock.now()
+            if waiting is not None and waiting.state is RunState.READY:
+                self._store.runs.apply(lifecycle.pull_forward(waiting, now=now))
+
+    def _sweep_all(self, now: datetime) -> None:
+        """Look at every run: one whose session is closed long since, or gone, is returned."""
+        open_or_recent = {
+            session.session
+            for session in self._store.control.sessions()
+            if session.open or session.closed_at is None or now - session.closed_at < _RECENT
+        }
+        cursor: str | None = None
+        while True:
+            runs, cursor = self._store.runs.scan(SWEEP_PAGE, cursor)
+            for run in runs:
+                if run.state is RunState.LEASED and run.session not in open_or_recent:
+                    session = run.session or ""
+                    row = self._store.control.session(session)
+                    if (row is None or not row.open) and self._return_run(run, session, now):
+                        self._report.late += 1
+                        log.warning("run %s was found by the daily sweep", run.run_id)
+            if cursor is None:
+                return
+
+
+_RECENT = timedelta(minutes=65)
+
+
+def _lost(run: Run, now: datetime) -> Attempt:
+    return Attempt(
+        run_id=run.run_id,
+        number=run.attempt + 1,
+        fence=run.fence,
+        session=run.session or "",
+        outcome="lost",
+        started_at=None,
+        ended_at=now,
+        message="the worker's session was over; the run may have started",
+        expires_at_s=attempt_expiry(run, now),
+    )

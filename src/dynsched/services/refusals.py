@@ -1,0 +1,104 @@
+"""What a worker may not start now, and for how long it remembers that.
+
+What is remembered is the reason (the permit, the handler), with every row that needs it, so that
+a scan goes on behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from dynsched.domain.lifecycle import SUSPECT_LOSSES
+from dynsched.domain.run import Run
+from dynsched.domain.target import CommandTarget, HandlerTarget, Target
+from dynsched.services.hand import Hand
+from dynsched.settings import Settings
+from dynsched.targets.runner import TargetRunner
+
+
+class Refusals:
+    """The memory of one worker.
+
+    Args:
+        peek: whether a tenant has a free permit; after a refusal a read must show one before the
+            next claim.
+    """
+
+    def __init__(
+        self, *, settings: Settings, runner: TargetRunner, hand: Hand, peek: Callable[[str], bool]
+    ) -> None:
+        self._settings = settings
+        self._runner = runner
+        self._hand = hand
+        self._peek = peek
+        self._known: dict[str, bool] = {}
+        self._capped: dict[str, datetime] = {}
+        self._suspect_seen: datetime | None = None
+
+    def knows(self, run: Run) -> bool:
+        """Return whether this worker has what a run needs."""
+        known = self._known.get(run.needs)
+        if known is None:
+            target = _stand_in(run.needs)
+            known = target is None or self._runner.knows(target)
+            self._known[run.needs] = known
+        return known
+
+    def overdue(self, run: Run, now: datetime) -> bool:
+        """Return whether a run has waited so long for a handler that it is to be buried."""
+        return now - run.available_at >= self._settings.unknown_handler
+
+    def usable(self, run: Run, now: datetime) -> bool:
+        """Return whether a due run may be claimed here now."""
+        if run.run_id in self._hand:
+            return False
+        if not self.knows(run) and not self.overdue(run, now):
+            return False
+        if run.losses >= SUSPECT_LOSSES and len(self._hand):
+            if now - run.available_at >= self._settings.suspect_patience:
+                self._suspect_seen = now
+            return False
+        return not self._at_cap(run.tenant, now)
+
+    def emptying(self, now: datetime) -> bool:
+        """Return whether nothing may be claimed beside what is in hand.
+
+        A suspect is in hand, or one has waited too long for a process with nothing else in hand.
+        """
+        if not len(self._hand):
+            self._suspect_seen = None
+            return False
+        if any(item.run.losses >= SUSPECT_LOSSES for item in self._hand.items()):
+            return True
+        return self._suspect_seen is not None and now - self._suspect_seen < self._settings.lease
+
+    def cap(self, tenant: str, now: datetime) -> None:
+        """Remember that a tenant had no free permit."""
+        self._capped[tenant] = now + self._settings.refusal
+
+    def ended(self, run: Run) -> None:
+        """Forget a tenant's refusal when one of its runs has ended here."""
+        self._capped.pop(run.tenant, None)
+
+    def _at_cap(self, tenant: str, now: datetime) -> bool:
+        until = self._capped.get(tenant)
+        if until is None:
+            return False
+        if now < until:
+            return True
+        if self._peek(tenant):
+            del self._capped[tenant]
+            return False
+        self.cap(tenant, now)
+        return True
+
+
+def _stand_in(needs: str) -> Target | None:
+    """Return a target with the same needs, None where every worker has them."""
+    kind, _, name = needs.partition(":")
+    if kind == "handler":
+        return HandlerTarget(name)
+    if kind == "command":
+        return CommandTarget("true", user=name or None)
+    return None

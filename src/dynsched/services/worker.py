@@ -1,0 +1,501 @@
+"""The worker: claims runs for its free slots, looks, starts them, and writes how they ended.
+
+`poll` is one bounded step and is called from one thread. Handlers run on slot threads, heartbeats
+on a thread of their own; both only leave notes for the next poll.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from typing import Protocol
+
+from dynsched.domain import lifecycle
+from dynsched.domain.instants import Clock
+from dynsched.domain.job import Priority
+from dynsched.domain.lifecycle import SUSPECT_LOSSES
+from dynsched.domain.retry import Failed, signature
+from dynsched.domain.run import Run, RunState
+from dynsched.domain.selection import WeightedTurns, home_lanes, take_by_weight
+from dynsched.services.endings import Ending, Endings
+from dynsched.services.hand import Hand, InHand
+from dynsched.services.look import Found, Look, Looked
+from dynsched.services.parts import PartCache
+from dynsched.services.permits import PermitDesk
+from dynsched.services.refusals import Refusals
+from dynsched.services.scan import LaneName, Scanner
+from dynsched.services.session import SessionKeeper
+from dynsched.services.slots import Work
+from dynsched.services.start import Starter
+from dynsched.settings import Settings
+from dynsched.storage.runs import RunApplied
+from dynsched.storage.store import Store
+from dynsched.targets.runner import TargetRunner
+from dynsched.targets.stop import StopReason
+
+log = logging.getLogger("dynsched.worker")
+
+WAIT_MAX = timedelta(seconds=30)  # longest time between two looks at a run that waits
+WAIT_DOUBLINGS = 5
+LEASED_MAX = 10_000  # runs of the own session that one reconciliation reads
+
+
+class Slots(Protocol):
+    """Where handlers run."""
+
+    def start(self, work: Work) -> None:
+        """Run a piece of work, at once or on another thread."""
+
+    def replace_one(self) -> None:
+        """Make up for a slot whose handler was given up and does not return."""
+
+
+@dataclass(slots=True)
+class PollReport:
+    """What one poll did.
+
+    Attributes:
+        ended: ways out that were written.
+        claimed: runs claimed.
+        started: handlers called.
+        again: there may be more to do at once.
+        next_at: when the next row that was seen becomes due.
+    """
+
+    ended: int = 0
+    claimed: int = 0
+    started: int = 0
+    again: bool = False
+    next_at: datetime | None = None
+
+
+class Worker:
+    """One worker process.
+
+    Args:
+        queues: the queues that it serves.
+        runner: what it can run.
+        slots: where handlers run.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        rng: Random,
+        settings: Settings,
+        keeper: SessionKeeper,
+        hand: Hand,
+        runner: TargetRunner,
+        slots: Slots,
+        queues: Sequence[str] = ("main",),
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._keeper = keeper
+        self._hand = hand
+        self._slots = slots
+        self._queues = tuple(queues)
+        self._desk = PermitDesk(store)
+        self._look = Look(store, clock=clock, desk=self._desk)
+        self._endings = Endings(store, clock=clock, rng=rng, desk=self._desk)
+        self._scanner = Scanner(store)
+        self._turns = WeightedTurns()
+        self._refusals = Refusals(settings=settings, runner=runner, hand=hand, peek=self._peek)
+        self._starter = Starter(
+            runner=runner, clock=clock, parts=PartCache(store), on_end=self._on_end
+        )
+        self._finished: queue.SimpleQueue[InHand] = queue.SimpleQueue()
+        self._unwritten: list[Ending] = []
+        self._stranded: list[InHand] = []
+        self._given_up = 0
+        self._reconciled_at: datetime | None = None
+        self._foreign_at: datetime | None = None
+        self._drain_until: datetime | None = None
+        self.wake = threading.Event()
+
+    # steps
+
+    @property
+    def drained(self) -> bool:
+        """Return whether the worker was asked to drain and has nothing in hand any more."""
+        return self._drain_until is not None and not len(self._hand) and not self._unwritten
+
+    def drain(self) -> None:
+        """Stop claiming; handlers get the grace, then their runs are handed back."""
+        if self._drain_until is None:
+            self._drain_until = self._clock.now() + self._settings.drain_grace
+            log.info("draining: %d runs in hand", len(self._hand))
+        self.wake.set()
+
+    def poll(self) -> PollReport:
+        """Write what has ended, then claim, look and start for the free slots.
+
+        Raises:
+            StoreError: the store failed; what was not written is kept for the next poll.
+        """
+        self.wake.clear()
+        report = PollReport()
+        now = self._clock.now()
+        self._return_stranded(now)
+        self._flush(report, now)
+        session = self._present_session(now)
+        self._stop_overdue(now)
+        if session is None:
+            return report
+        self._reconcile(session, now)
+        if self._drain_until is None:
+            self._fill_slots(session, now, report)
+        return report
+
+    def close(self) -> None:
+        """Write what is left and close the session; called once drained."""
+        self._flush(PollReport(), self._clock.now())
+        self._keeper.close()
+
+    def _peek(self, tenant: str) -> bool:
+        cap = self._look.tenant(tenant).max_running
+        return cap is None or self._desk.any_free(tenant, cap)
+
+    # endings
+
+    def _on_end(self, item: InHand) -> None:
+        """Note a handler's return; called on its slot's thread."""
+        self._finished.put(item)
+        self.wake.set()
+
+    def _flush(self, report: PollReport, now: datetime) -> None:
+        look_ahead = self._store.topology.look_ahead
+        while True:
+            try:
+                item = self._finished.get_nowait()
+            except queue.Empty:
+                break
+            if item.given_up:
+                self._given_up -= 1
+                self._hand.leave(item)
+                self._endings.note_late(item)
+            else:
+                self._unwritten.append(self._endings.of_result(item, now, look_ahead))
+        if self._unwritten:
+            report.ended += self._write(self._unwritten)
+            self._unwritten = []
+
+    def _write(self, endings: Sequence[Ending]) -> int:
+        """Write ways out; runs whose handler has returned leave the hand."""
+        self._endings.write(endings)
+        for ending in endings:
+            item = ending.item
+            self._refusals.ended(item.run)
+            if not item.given_up:
+                self._hand.leave(item)
+        return len(endings)
+
+    def _give_up(self, items: Sequence[InHand], endings: Sequence[Ending]) -> None:
+        """Write a way out for runs whose handlers still run; their slots are made up for."""
+        for item in items:
+            item.given_up = True
+        self._given_up += len(items)
+        for _ in items:
+            self._slots.replace_one()
+        self._write(endings)
+
+    # session
+
+    def _present_session(self, now: datetime) -> str | None:
+        """Return the living session; after a lapse hand back what is left and open a new one."""
+        session = self._keeper.session
+        if session is not None:
+            return session
+        lapsed = self._keeper.abandon()
+        if lapsed is not None:
+            log.warning("session %s lapsed: its runs are handed back", lapsed)
+        left = [item for item in self._hand.items() if not item.given_up and item.result is None]
+        for item in left:
+            item.stop.set(StopReason.LEASE_LOST)
+        started = [item for item in left if item.started_at is not None]
+        endings = [
+            self._endings.hand_back(item, now, StopReason.LEASE_LOST.value) for item in started
+        ]
+        self._give_up(started, endings)
+        if self._drain_until is not None:
+            return None
+        return self._keeper.open()
+
+    def _stop_overdue(self, now: datetime) -> None:
+        """Fail runs whose handler ignored its hard limit; hand back runs at the drain's end."""
+        over: list[InHand] = []
+        endings: list[Ending] = []
+        draining = self._drain_until is not None and now >= self._drain_until
+        for item in self._hand.items():
+            if item.given_up or item.result is not None or item.started_at is None:
+                continue
+            if item.stop.has(StopReason.HARD_LIMIT):
+                if item.job is None or now < item.started_at + _patience(item):
+                    continue
+                item.result = Failed(
+                    error_type="TimeLimit", message="the handler ignored its hard time limit"
+                )
+                look_ahead = self._store.topology.look_ahead
+                endings.append(self._endings.of_result(item, now, look_ahead))
+                over.append(item)
+            elif draining:
+                item.stop.set(StopReason.DRAIN)
+                endings.append(self._endings.hand_back(item, now, StopReason.DRAIN.value))
+                over.append(item)
+        if over:
+            self._give_up(over, endings)
+
+    def _reconcile(self, session: str, now: datetime) -> None:
+        """Hand back what lies under the own session and no slot has in hand.
+
+        A claim whose answer was lost, or a slot that died: heartbeats go on, so no reaper comes.
+        """
+        if self._reconciled_at is not None and now - self._reconciled_at < self._settings.lease:
+            return
+        first, self._reconciled_at = self._reconciled_at is None, now
+        if first:
+            return
+        for seen in self._store.runs.leased(session, most=LEASED_MAX):
+            if seen.run_id in self._hand:
+                continue
+            run = self._store.runs.get(seen.key)
+            if run is None or run.state is not RunState.LEASED or run.session != session:
+                continue
+            log.warning("run %s lay under this session in nobody's hand", run.run_id)
+            self._store.runs.apply(lifecycle.reclaim(run, now=now, signature="orphaned0000"))
+
+    def _return_stranded(self, now: datetime) -> None:
+        """Step back from claims that the store's failure left unanswered or not looked at."""
+        if not self._stranded:
+            return
+        keys = [item.run.key for item in self._stranded]
+        endings: list[Ending] = []
+        for item, run in zip(self._stranded, self._store.runs.get_many(keys), strict=True):
+            mine = run is not None and run.state is RunState.LEASED
+            if run is None or not mine or run.session != item.session:
+                self._hand.leave(item)
+                continue
+            item.run = run
+            endings.append(self._step_back(item, now, now, "the store failed before the start"))
+        self._stranded = []
+        self._unwritten += endings
+
+    # claims
+
+    def _fill_slots(self, session: str, now: datetime, report: PollReport) -> None:
+        free = self._settings.slots - (len(self._hand) - self._given_up)
+        if free <= 0 or self._refusals.emptying(now):
+            return
+        names = self._lanes(session, now)
+        runs = self._candidates(names, free, now)
+        claimed = self._claim(runs, session) if runs else []
+        report.claimed = len(claimed)
+        if claimed:
+            report.started = self._look_and_start(claimed)
+        lanes = [self._scanner.lane(name) for name in names]
+        report.again = any(lane.ahead or lane.more for lane in lanes)
+        report.next_at = min((lane.next_at for lane in lanes if lane.next_at), default=None)
+
+    def _lanes(self, session: str, now: datetime) -> list[LaneName]:
+        """Return the lanes to look at: the own ones, now and then all."""
+        count = self._store.topology.lanes
+        lanes: frozenset[int] = home_lanes(session, self._keeper.others, count)
+        foreign = self._settings.foreign_lanes
+        if self._foreign_at is None or now - self._foreign_at >= foreign:
+            self._foreign_at = now
+            lanes = frozenset(range(count))
+        return [
+            (name, priority, lane)
+            for name in self._queues
+            for priority in Priority
+            for lane in sorted(lanes)
+        ]
+
+    def _candidates(self, names: Sequence[LaneName], free: int, now: datetime) -> list[Run]:
+        def usable(run: Run) -> bool:
+            return self._refusals.usable(run, now)
+
+        sources: dict[Priority, list[deque[Run]]] = {priority: [] for priority in Priority}
+        for name in names:
+            sources[name[1]].append(self._scanner.fill(name, free, now, usable))
+        taken = take_by_weight(sources, self._turns, free, usable)
+        suspects = [run for run in taken if run.losses >= SUSPECT_LOSSES]
+        if suspects:
+            # It may kill its process: it runs alone, and nothing is claimed beside it.
+            return suspects[:1] if not len(self._hand) else []
+        return taken
+
+    def _claim(self, runs: Sequence[Run], session: str) -> list[InHand]:
+        """Claim runs under this session; each is entered in the table of runs in hand before."""
+        entered = [item for run in runs if (item := self._hand.enter(run, session)) is not None]
+        moves = [lifecycle.claim(item.run, session=session) for item in entered]
+        try:
+            outcomes = self._store.runs.apply_many(moves)
+        except Exception:
+            self._stranded += entered
+            raise
+        claimed: list[InHand] = []
+        for item, move, outcome in zip(entered, moves, outcomes, strict=True):
+            current = outcome.run if isinstance(outcome, RunApplied) else outcome.current
+            mine = (
+                current is not None
+                and current.state is RunState.LEASED
+                and (current.session, current.fence) == (session, move.after.fence)
+            )
+            if mine and current is not None:
+                item.run = current
+                claimed.append(item)
+            else:
+                self._hand.leave(item)
+        return claimed
+
+    def _look_and_start(self, claimed: Sequence[InHand]) -> int:
+        """Look at claimed runs, start those that may, lead the others out."""
+        items = {item.run.run_id: item for item in claimed}
+        ready: list[InHand] = []
+        refused: list[tuple[InHand, Looked]] = []
+        unknown: list[Ending] = []
+        try:
+            for looked in self._look.at([item.run for item in claimed]):
+                item = items[looked.run.run_id]
+                item.job, item.permit = looked.job, looked.permit
+                if looked.found is Found.START and not self._refusals.knows(item.run):
+                    unknown.append(self._bury_unknown(item))
+                elif looked.found is Found.START:
+                    ready.append(item)
+                else:
+                    refused.append((item, looked))
+            started = self._starter.prepare(ready)
+        except Exception:
+            self._stranded += claimed
+            raise
+        self._lead_out(refused)
+        self._unwritten += unknown
+        return self._start(started)
+
+    def _bury_unknown(self, item: InHand) -> Ending:
+        now, needs = self._clock.now(), item.run.needs
+        hours = self._settings.unknown_handler / timedelta(hours=1)
+        error = f"no worker of queue {item.run.queue} had {needs} for {hours:g} h"
+        group = signature("NoHandler", needs)
+        return Ending(
+            item,
+            lambda run: lifecycle.bury(
+                run,
+                now=now,
+                reason="no handler",
+                error=error,
+                signature=group,
+                started_at=None,
+            ),
+        )
+
+    def _start(self, prepared: Sequence[tuple[InHand, Work]]) -> int:
+        """Call the handlers whose lease is alive by this process's own clocks."""
+        late: list[Ending] = []
+        count = 0
+        for item, work in prepared:
+            if self._keeper.alive(item.session):
+                item.started_at = self._clock.now()
+                item.number, item.fence = item.run.attempt + 1, item.run.fence
+                self._slots.start(work)
+                count += 1
+            else:
+                now = self._clock.now()
+                late.append(self._step_back(item, now, now, "lease over before the start"))
+        if late:
+            self._write(late)
+        return count
+
+    @staticmethod
+    def _step_back(
+        item: InHand, at: datetime, now: datetime, reason: str, waits: int | None = None
+    ) -> Ending:
+        return Ending(
+            item,
+            lambda run: lifecycle.step_back(
+                run, available_at=at, now=now, reason=reason, waits=waits
+            ),
+        )
+
+    def _lead_out(self, refused: Sequence[tuple[InHand, Looked]]) -> None:
+        """Write what the look decided for runs that may not start."""
+        now = self._clock.now()
+        endings = [self._refusal(item, looked, now) for item, looked in refused]
+        if not endings:
+            return
+        self._write(endings)
+        for item, looked in refused:
+            if looked.found is Found.WAIT and looked.blocker is not None:
+                self._wait_for(item.run, looked.blocker, ask_cancel=looked.ask_cancel)
+
+    def _refusal(self, item: InHand, looked: Looked, now: datetime) -> Ending:
+        run = item.run
+        if looked.found is Found.SKIP:
+            reason = str(looked.reason.value) if looked.reason is not None else ""
+            if looked.blocker is not None:
+                reason = f"{reason}: {looked.blocker.run_id}"
+            return Ending(item, lambda row: lifecycle.skip(row, now=now, reason=reason))
+        if looked.found is Found.WAIT:
+            delay = min(WAIT_MAX, timedelta(seconds=2 ** min(run.waits, WAIT_DOUBLINGS)))
+            blocker = looked.blocker.run_id if looked.blocker is not None else ""
+            return self._step_back(item, now + delay, now, f"waits for {blocker}", run.waits + 1)
+        if looked.found is Found.CAP:
+            self._refusals.cap(run.tenant, now)
+            return self._step_back(item, run.available_at, now, "tenant at its cap")
+        if looked.found is Found.HOLD:
+            return self._step_back(item, now + WAIT_MAX, now, "job paused with hold")
+        return self._step_back(item, run.available_at, now, "")
+
+    def _wait_for(self, run: Run, blocker: Run, *, ask_cancel: bool) -> None:
+        """Leave a mark at the run that stands in the way, so that its end pulls this one forward.
+
+        The step back came first: if the blocker has ended meanwhile, nobody would pull.
+        """
+        current: Run | None = blocker
+        if ask_cancel and not blocker.cancel_requested:
+            current = request_cancel(self._store, blocker)
+        if current is not None and current.state is RunState.LEASED:
+            outcome = self._store.runs.apply(lifecycle.mark_waiter(current, waiter=run.run_id))
+            if isinstance(outcome, RunApplied) or (
+                outcome.current is not None
+                and outcome.current.fence == blocker.fence
+                and outcome.current.state is RunState.LEASED
+            ):
+                return
+        self._endings.pull_forward(run.run_id)
+
+
+def request_cancel(store: Store, run: Run) -> Run | None:
+    """Ask the holder of a leased run to stop: the flag in its row first, the mailbox second.
+
+    Returns:
+        The run as stored now, None if it is gone.
+    """
+    current: Run | None = run
+    for _ in range(10):
+        if current is None or current.state is not RunState.LEASED:
+            return current
+        outcome = store.runs.apply(lifecycle.ask_cancel(current))
+        if isinstance(outcome, RunApplied):
+            current = outcome.run
+            break
+        current = outcome.current
+    if current is not None and current.session is not None:
+        store.control.leave_mail(current.session, f"{current.run_id}#{current.fence}")
+    return current
+
+
+def _patience(item: InHand) -> timedelta:
+    """Return how long after its start a handler that ignores its hard limit is given up."""
+    timeout = item.job.policies.timeout if item.job is not None else None
+    return (timeout or timedelta(0)) + timedelta(seconds=1)
