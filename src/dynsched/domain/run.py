@@ -113,6 +113,7 @@ class Run:
         error: the last error's one-line summary; the whole lies in the attempt rows.
         signature: hash of the normalised last error.
         hidden: a discarded dead run, restorable until its expiry.
+        forced: a manual run that does not wait for other runs of its job.
     """
 
     key: RunKey
@@ -143,6 +144,7 @@ class Run:
     error: str = ""
     signature: str = ""
     hidden: bool = False
+    forced: bool = False
     created_at: datetime
     first_started_at: datetime | None = None
     started_at: datetime | None = None
@@ -186,6 +188,7 @@ def occur(
     generation: datetime | None = None,
     payload: str | None = None,
     payload_ref: str | None = None,
+    forced: bool = False,
 ) -> Run:
     """Return the ready run of a job's occurrence, not stored yet (its row will have version 1)."""
     return Run(
@@ -202,6 +205,7 @@ def occur(
         retention=job.policies.retention,
         payload=payload,
         payload_ref=payload_ref,
+        forced=forced,
         created_at=now,
         version=1,
     )

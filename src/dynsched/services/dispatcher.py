@@ -48,7 +48,15 @@ class TickReport:
     shards: int = 0
 
 
-Visit = Callable[[int, int, datetime, datetime, int], int]
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The instants of one tick: when it began, and the end of its look-ahead."""
+
+    now: datetime
+    horizon: datetime
+
+
+Visit = Callable[[int, int, Times, int], int]
 
 
 class Dispatcher:
@@ -89,13 +97,13 @@ class Dispatcher:
         mine = shards_to_serve(self._name, owners, now)
         report.shards = len(mine)
         retry = self._cursors("retry") if mine else []
-        horizon = now + topology.look_ahead
+        times = Times(now, now + topology.look_ahead)
         for shard in sorted(mine):
             owned = self._own(due[shard], now)
             if owned is None:
                 continue  # another replica took the shard in this moment
-            self._walk(owned, now, horizon, self._visit_due)
-            self._walk(retry[shard], now, horizon, self._visit_retry)
+            self._walk(owned, times, self._visit_due)
+            self._walk(retry[shard], times, self._visit_retry)
         return report
 
     def _cursors(self, kind: str) -> list[Cursor]:
@@ -116,14 +124,14 @@ class Dispatcher:
             replace(cursor, owner=self._name, owned_until=now + hold)
         )
 
-    def _walk(self, cursor: Cursor, now: datetime, horizon: datetime, visit: Visit) -> None:
+    def _walk(self, cursor: Cursor, times: Times, visit: Visit) -> None:
         """Visit the present minutes, the backlog and the re-readings of one shard; move on."""
-        present, last = minute_of(now), minute_of(horizon)
+        present, last = minute_of(times.now), minute_of(times.horizon)
         budget = self._settings.tick_jobs
         for minute in range(present, last + 1):
-            budget -= visit(minute, cursor.shard, now, horizon, max(budget, CHUNK))
-        moved = self._backlog(cursor, present, now, horizon, visit, budget)
-        reread = self._read_again(cursor, moved, now, horizon, visit)
+            budget -= visit(minute, cursor.shard, times, max(budget, CHUNK))
+        moved = self._backlog(cursor, present, times, visit, budget)
+        reread = self._read_again(cursor, moved, times, visit)
         if moved != cursor.minute or reread != cursor.reread:
             self._store.control.write_cursor(replace(cursor, minute=moved, reread=reread))
 
@@ -131,8 +139,7 @@ class Dispatcher:
         self,
         cursor: Cursor,
         present: int,
-        now: datetime,
-        horizon: datetime,
+        times: Times,
         visit: Visit,
         budget: int,
     ) -> int:
@@ -146,9 +153,9 @@ class Dispatcher:
             if budget <= 0:
                 self._report.behind = True
                 return moved
-            found = visit(minute, cursor.shard, now, horizon, max(budget, CHUNK))
+            found = visit(minute, cursor.shard, times, max(budget, CHUNK))
             budget -= found
-            if minute == moved and not found and self._closed(minute, now):
+            if minute == moved and not found and self._closed(minute, times.now):
                 moved += 1
         self._report.behind = self._report.behind or last < present
         return moved
@@ -157,34 +164,31 @@ class Dispatcher:
         return minute_start(minute + 1) + self._settings.close_after <= now
 
     def _read_again(
-        self, cursor: Cursor, moved: int, now: datetime, horizon: datetime, visit: Visit
+        self, cursor: Cursor, moved: int, times: Times, visit: Visit
     ) -> tuple[int, ...]:
         """Read closed minutes again: the net for index entries that came late."""
         marks = list(cursor.reread or (cursor.minute,) * len(REREAD_AFTER))
         for net, after in enumerate(REREAD_AFTER):
             end = min(moved, marks[net] + REREAD_MINUTES)
-            while marks[net] < end and self._closed(marks[net], now - after):
-                found = visit(marks[net], cursor.shard, now, horizon, CHUNK)
+            while marks[net] < end and self._closed(marks[net], times.now - after):
+                found = visit(marks[net], cursor.shard, times, CHUNK)
                 if found:
                     self._report.late += found
                     log.warning("%d late %s entries in minute %d", found, cursor.kind, marks[net])
                 marks[net] += 1
         return tuple(marks)
 
-    def _visit_due(
-        self, minute: int, shard: int, now: datetime, horizon: datetime, most: int
-    ) -> int:
-        rows = self._store.jobs.due_rows(minute, shard, horizon, most=most)
+    def _visit_due(self, minute: int, shard: int, times: Times, most: int) -> int:
+        rows = self._store.jobs.due_rows(minute, shard, times.horizon, most=most)
         if rows:
-            self._report.served.add(self._server.serve_rows(rows, now=now, before=horizon))
+            self._report.served.add(
+                self._server.serve_rows(rows, now=times.now, before=times.horizon)
+            )
             self._report.behind = self._report.behind or len(rows) >= most
         return len(rows)
 
-    def _visit_retry(
-        self, minute: int, shard: int, now: datetime, horizon: datetime, most: int
-    ) -> int:
-        del now
-        runs = self._store.runs.waiting(minute, shard, horizon, most=most)
+    def _visit_retry(self, minute: int, shard: int, times: Times, most: int) -> int:
+        runs = self._store.runs.waiting(minute, shard, times.horizon, most=most)
         for start in range(0, len(runs), CHUNK):
             moves = [lifecycle.due(run) for run in runs[start : start + CHUNK]]
             outcomes = self._store.runs.apply_many(moves)

@@ -7,8 +7,8 @@ order. A read before the claim may refuse, never permit.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -75,7 +75,7 @@ class Look:
         wanted = [
             (run, policies[run.job_id])
             for run in claimed
-            if policies[run.job_id] is not Overlap.ALLOW
+            if policies[run.job_id] is not Overlap.ALLOW and not run.forced
         ]
         overlaps = self._desk.overlap(wanted) if wanted else {}
         permits = self._caps(claimed, overlaps)
@@ -84,10 +84,14 @@ class Look:
         for job in jobs.values():
             self._learn(job)
         now = self._clock.now()
-        return [
-            self._judge(run, jobs[run.job_id], policies[run.job_id], overlaps, permits, now)
-            for run in claimed
-        ]
+        looks: list[Looked] = []
+        for run in claimed:
+            verdict = self._verdict(run, jobs[run.job_id], now)
+            if verdict.found is Found.START:
+                policy = Overlap.ALLOW if run.forced else policies[run.job_id]
+                verdict = _permitted(verdict, policy, overlaps.get(run.run_id), permits)
+            looks.append(verdict)
+        return looks
 
     def _policies(self, claimed: Sequence[Run]) -> dict[str, Overlap]:
         unknown = list(
@@ -137,28 +141,6 @@ class Look:
                 taken |= self._desk.tenant(name, tenant.max_running, by_tenant[name])
         return taken
 
-    def _judge(
-        self,
-        run: Run,
-        job: Job | None,
-        policy: Overlap,
-        overlaps: dict[str, OverlapDecision],
-        permits: dict[str, Taken | None],
-        now: datetime,
-    ) -> Looked:
-        verdict = self._verdict(run, job, now)
-        if verdict.found is not Found.START:
-            return verdict
-        if job is not None and job.policies.overlap is not policy:
-            return Looked(run, Found.AGAIN)  # the permits taken are not the ones it needs now
-        if policy is not Overlap.ALLOW:
-            refusal = _refusal(run, overlaps.get(run.run_id))
-            if refusal is not None:
-                return refusal
-        if run.run_id in permits and permits[run.run_id] is None:
-            return Looked(run, Found.CAP)
-        return Looked(run, Found.START, job, permit=permits.get(run.run_id))
-
     def _verdict(self, run: Run, job: Job | None, now: datetime) -> Looked:
         span, generations = None, []
         if job is not None and needs_old_spans(run, job):
@@ -171,11 +153,25 @@ class Look:
         return Looked(run, Found.HOLD if verdict.hold else Found.START, job)
 
 
-def _refusal(run: Run, decision: OverlapDecision | None) -> Looked | None:
-    if decision is None:
-        return Looked(run, Found.AGAIN)
-    if decision.answer is Answer.SKIP:
-        return Looked(run, Found.SKIP, None, SkipReason.OVERLAP, decision.blocker)
-    if decision.answer is Answer.WAIT:
-        return Looked(run, Found.WAIT, None, None, decision.blocker, ask_cancel=decision.ask_cancel)
-    return None
+def _permitted(
+    looked: Looked,
+    policy: Overlap,
+    decision: OverlapDecision | None,
+    permits: Mapping[str, Taken | None],
+) -> Looked:
+    """Return the look of a run that its job lets start, with what its permits say."""
+    run, job = looked.run, looked.job
+    assert job is not None
+    if not run.forced and job.policies.overlap is not policy:
+        return Looked(run, Found.AGAIN)  # the permits taken are not the ones it needs now
+    if policy is not Overlap.ALLOW:
+        if decision is None:
+            return Looked(run, Found.AGAIN)
+        blocker = decision.blocker
+        if decision.answer is Answer.SKIP:
+            return Looked(run, Found.SKIP, None, SkipReason.OVERLAP, blocker)
+        if decision.answer is Answer.WAIT:
+            return Looked(run, Found.WAIT, None, None, blocker, ask_cancel=decision.ask_cancel)
+    if run.run_id in permits and permits[run.run_id] is None:
+        return Looked(run, Found.CAP)
+    return replace(looked, permit=permits.get(run.run_id))

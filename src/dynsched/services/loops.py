@@ -5,16 +5,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from datetime import datetime
+from typing import TypeVar
 
 from dynsched.domain.instants import Clock
 from dynsched.errors import DynschedError, NotInitialised
 from dynsched.services.dispatcher import Dispatcher
 from dynsched.services.reaper import Reaper
 from dynsched.services.session import BEATS_PER_LEASE, SessionKeeper
-from dynsched.services.worker import Worker
+from dynsched.services.worker import PollReport, Worker
 from dynsched.settings import Settings
 
 log = logging.getLogger("dynsched")
+
+T = TypeVar("T")
 
 RETRY_S = 1.0  # pause after a step that failed
 IDLE_MIN_S = 0.05
@@ -42,29 +46,36 @@ def every(
 ) -> None:
     """Repeat a step until stopped.
 
+    A step that fails is reported and repeated after a pause; a store without tables ends all.
+
     Args:
+        clock: measures the pauses.
+        stopper: ends the loop.
         period: seconds from a step's beginning to the next one's.
         step: does one pass; True asks for the next at once.
-
-    A step that fails is reported and repeated after a pause; a store without tables ends all.
     """
     while not stopper.event.is_set():
         began = clock.monotonic()
-        try:
-            again = step()
+        again = attempt(stopper, step)
+        if again is None:
+            pause = RETRY_S
+        else:
             pause = 0.0 if again else period() - (clock.monotonic() - began)
-        except NotInitialised as error:
-            stopper.fail(error)
-            return
-        except DynschedError as error:
-            log.error("%s", error)
-            pause = RETRY_S
-        except Exception as error:
-            log.exception("unexpected failure")
-            del error
-            pause = RETRY_S
         if pause > 0:
             clock.wait_for(stopper.event, pause)
+
+
+def attempt(stopper: Stopper, step: Callable[[], T]) -> T | None:
+    """Return what a step answers; None after a failure, which is reported."""
+    try:
+        return step()
+    except NotInitialised as error:
+        stopper.fail(error)
+    except DynschedError as error:
+        log.error("%s", error)  # noqa: TRY400  the store's faults need no traceback
+    except Exception:
+        log.exception("unexpected failure")
+    return None
 
 
 def run_dispatcher(dispatcher: Dispatcher, clock: Clock, stopper: Stopper) -> None:
@@ -72,17 +83,21 @@ def run_dispatcher(dispatcher: Dispatcher, clock: Clock, stopper: Stopper) -> No
 
     def step() -> bool:
         report = dispatcher.tick()
-        if report.served.created or report.promoted or report.served.skipped:
+        served = report.served
+        if served.created or report.promoted or served.skipped:
             log.info(
                 "tick: %d jobs served, %d runs made, %d skipped, %d retries due",
-                report.served.jobs,
-                report.served.created,
-                report.served.skipped,
+                served.jobs,
+                served.created,
+                served.skipped,
                 report.promoted,
             )
         return report.behind
 
-    every(clock, stopper, lambda: dispatcher.period.total_seconds(), step)
+    def period() -> float:
+        return dispatcher.period.total_seconds()
+
+    every(clock, stopper, period, step)
 
 
 def run_reaper(reaper: Reaper, clock: Clock, settings: Settings, stopper: Stopper) -> None:
@@ -94,15 +109,14 @@ def run_reaper(reaper: Reaper, clock: Clock, settings: Settings, stopper: Stoppe
             log.info("sweep: %d sessions closed, %d runs returned", report.closed, report.returned)
         return False
 
-    every(clock, stopper, lambda: settings.reaper_period.total_seconds(), step)
+    every(clock, stopper, settings.reaper_period.total_seconds, step)
 
 
 def run_worker(
     worker: Worker, keeper: SessionKeeper, clock: Clock, settings: Settings, stopper: Stopper
 ) -> None:
     """Poll until stopped, then drain: handlers get the grace, the rest is handed back."""
-    ended = threading.Event()
-    period_s = settings.lease.total_seconds() / BEATS_PER_LEASE
+    beating = Stopper()
 
     def beat() -> bool:
         if not keeper.beat():
@@ -110,40 +124,40 @@ def run_worker(
         return False
 
     def beats() -> None:
-        beating = Stopper()
-        beating.event = ended
+        period_s = settings.lease.total_seconds() / BEATS_PER_LEASE
         every(clock, beating, lambda: period_s, beat)
 
     heart = threading.Thread(target=beats, name="dynsched-heart", daemon=True)
     heart.start()
-    idle_s = IDLE_MIN_S
-    idle_max_s = settings.poll_idle.total_seconds()
-    while True:
+    pace = Pace(settings.poll_idle.total_seconds())
+    while not worker.drained and not isinstance(stopper.failure, NotInitialised):
         if stopper.event.is_set():
             worker.drain()
-        if worker.drained:
-            break
-        try:
-            report = worker.poll()
-            busy = bool(report.claimed or report.ended)
-            idle_s = IDLE_MIN_S if busy else min(2 * idle_s, idle_max_s)
-            pause = idle_s
-            if report.next_at is not None:
-                pause = min(pause, (report.next_at - clock.now()).total_seconds())
-            if report.claimed and report.again:
-                pause = 0.0
-        except NotInitialised as error:
-            stopper.fail(error)
-            break
-        except DynschedError as error:
-            log.error("%s", error)
-            pause = RETRY_S
-        except Exception:
-            log.exception("unexpected failure")
-            pause = RETRY_S
+        report = attempt(stopper, worker.poll)
+        pause = RETRY_S if report is None else pace.after(report, clock.now())
         if pause > 0:
             clock.wait_for(worker.wake, pause)
-    try:
-        worker.close()
-    finally:
-        ended.set()
+    attempt(stopper, worker.close)
+    beating.stop()
+
+
+class Pace:
+    """How long a worker waits between two polls: not at all while there is work, longer when idle.
+
+    Args:
+        idle_max_s: longest pause, in seconds.
+    """
+
+    def __init__(self, idle_max_s: float) -> None:
+        self._idle_max_s = idle_max_s
+        self._idle_s = IDLE_MIN_S
+
+    def after(self, report: PollReport, now: datetime) -> float:
+        """Return the seconds to wait after a poll, unless the worker is woken."""
+        if report.claimed and report.again:
+            return 0.0
+        busy = bool(report.claimed or report.ended)
+        self._idle_s = IDLE_MIN_S if busy else min(2 * self._idle_s, self._idle_max_s)
+        if report.next_at is None:
+            return self._idle_s
+        return min(self._idle_s, (report.next_at - now).total_seconds())

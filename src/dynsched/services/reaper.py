@@ -61,7 +61,6 @@ class Reaper:
         self._clock = clock
         self._settings = settings
         self._locks = locks
-        self._swept_at: datetime | None = None
         self._report = SweepReport()
 
     def sweep(self) -> SweepReport:
@@ -85,10 +84,8 @@ class Reaper:
         report.purged = self._store.engine.purge_expired(
             int((now - EPOCH).total_seconds()), PURGE_MAX
         )
-        if self._swept_at is None or now - self._swept_at >= self._settings.sweep_period:
-            first, self._swept_at = self._swept_at is None, now
-            if not first:
-                self._sweep_all(now)
+        if self._store.control.take_sweep(now, self._settings.sweep_period):
+            self._sweep_all(now)
         return report
 
     def _over(self, session: Session, now: datetime) -> bool:

@@ -107,7 +107,7 @@ class SessionKeeper:
         settings: Settings,
         identity: Identity,
         locks: SessionLocks,
-        on_mail: Callable[[str], None] = lambda item: None,
+        on_mail: Callable[[str], None],
     ) -> None:
         self._store = store
         self._clock = clock

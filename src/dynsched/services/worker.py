@@ -20,11 +20,12 @@ from dynsched.domain import lifecycle
 from dynsched.domain.instants import Clock
 from dynsched.domain.job import Priority
 from dynsched.domain.lifecycle import SUSPECT_LOSSES
-from dynsched.domain.retry import Failed, signature
+from dynsched.domain.retry import Failed
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.selection import WeightedTurns, home_lanes, take_by_weight
 from dynsched.services.endings import Ending, Endings
 from dynsched.services.hand import Hand, InHand
+from dynsched.services.leadout import LeadOut, step_back
 from dynsched.services.look import Found, Look, Looked
 from dynsched.services.parts import PartCache
 from dynsched.services.permits import PermitDesk
@@ -41,8 +42,6 @@ from dynsched.targets.stop import StopReason
 
 log = logging.getLogger("dynsched.worker")
 
-WAIT_MAX = timedelta(seconds=30)  # longest time between two looks at a run that waits
-WAIT_DOUBLINGS = 5
 LEASED_MAX = 10_000  # runs of the own session that one reconciliation reads
 
 
@@ -110,6 +109,13 @@ class Worker:
         self._scanner = Scanner(store)
         self._turns = WeightedTurns()
         self._refusals = Refusals(settings=settings, runner=runner, hand=hand, peek=self._peek)
+        self._lead_out = LeadOut(
+            store,
+            clock=clock,
+            refusals=self._refusals,
+            endings=self._endings,
+            write=self._write,
+        )
         self._starter = Starter(
             runner=runner, clock=clock, parts=PartCache(store), on_end=self._on_end
         )
@@ -285,7 +291,7 @@ class Worker:
                 self._hand.leave(item)
                 continue
             item.run = run
-            endings.append(self._step_back(item, now, now, "the store failed before the start"))
+            endings.append(step_back(item, now, now, "the store failed before the start"))
         self._stranded = []
         self._unwritten += endings
 
@@ -369,7 +375,7 @@ class Worker:
                 item = items[looked.run.run_id]
                 item.job, item.permit = looked.job, looked.permit
                 if looked.found is Found.START and not self._refusals.knows(item.run):
-                    unknown.append(self._bury_unknown(item))
+                    unknown.append(self._lead_out.unknown(item, self._settings.unknown_handler))
                 elif looked.found is Found.START:
                     ready.append(item)
                 else:
@@ -378,26 +384,9 @@ class Worker:
         except Exception:
             self._stranded += claimed
             raise
-        self._lead_out(refused)
+        self._lead_out.refused(refused)
         self._unwritten += unknown
         return self._start(started)
-
-    def _bury_unknown(self, item: InHand) -> Ending:
-        now, needs = self._clock.now(), item.run.needs
-        hours = self._settings.unknown_handler / timedelta(hours=1)
-        error = f"no worker of queue {item.run.queue} had {needs} for {hours:g} h"
-        group = signature("NoHandler", needs)
-        return Ending(
-            item,
-            lambda run: lifecycle.bury(
-                run,
-                now=now,
-                reason="no handler",
-                error=error,
-                signature=group,
-                started_at=None,
-            ),
-        )
 
     def _start(self, prepared: Sequence[tuple[InHand, Work]]) -> int:
         """Call the handlers whose lease is alive by this process's own clocks."""
@@ -411,88 +400,10 @@ class Worker:
                 count += 1
             else:
                 now = self._clock.now()
-                late.append(self._step_back(item, now, now, "lease over before the start"))
+                late.append(step_back(item, now, now, "lease over before the start"))
         if late:
             self._write(late)
         return count
-
-    @staticmethod
-    def _step_back(
-        item: InHand, at: datetime, now: datetime, reason: str, waits: int | None = None
-    ) -> Ending:
-        return Ending(
-            item,
-            lambda run: lifecycle.step_back(
-                run, available_at=at, now=now, reason=reason, waits=waits
-            ),
-        )
-
-    def _lead_out(self, refused: Sequence[tuple[InHand, Looked]]) -> None:
-        """Write what the look decided for runs that may not start."""
-        now = self._clock.now()
-        endings = [self._refusal(item, looked, now) for item, looked in refused]
-        if not endings:
-            return
-        self._write(endings)
-        for item, looked in refused:
-            if looked.found is Found.WAIT and looked.blocker is not None:
-                self._wait_for(item.run, looked.blocker, ask_cancel=looked.ask_cancel)
-
-    def _refusal(self, item: InHand, looked: Looked, now: datetime) -> Ending:
-        run = item.run
-        if looked.found is Found.SKIP:
-            reason = str(looked.reason.value) if looked.reason is not None else ""
-            if looked.blocker is not None:
-                reason = f"{reason}: {looked.blocker.run_id}"
-            return Ending(item, lambda row: lifecycle.skip(row, now=now, reason=reason))
-        if looked.found is Found.WAIT:
-            delay = min(WAIT_MAX, timedelta(seconds=2 ** min(run.waits, WAIT_DOUBLINGS)))
-            blocker = looked.blocker.run_id if looked.blocker is not None else ""
-            return self._step_back(item, now + delay, now, f"waits for {blocker}", run.waits + 1)
-        if looked.found is Found.CAP:
-            self._refusals.cap(run.tenant, now)
-            return self._step_back(item, run.available_at, now, "tenant at its cap")
-        if looked.found is Found.HOLD:
-            return self._step_back(item, now + WAIT_MAX, now, "job paused with hold")
-        return self._step_back(item, run.available_at, now, "")
-
-    def _wait_for(self, run: Run, blocker: Run, *, ask_cancel: bool) -> None:
-        """Leave a mark at the run that stands in the way, so that its end pulls this one forward.
-
-        The step back came first: if the blocker has ended meanwhile, nobody would pull.
-        """
-        current: Run | None = blocker
-        if ask_cancel and not blocker.cancel_requested:
-            current = request_cancel(self._store, blocker)
-        if current is not None and current.state is RunState.LEASED:
-            outcome = self._store.runs.apply(lifecycle.mark_waiter(current, waiter=run.run_id))
-            if isinstance(outcome, RunApplied) or (
-                outcome.current is not None
-                and outcome.current.fence == blocker.fence
-                and outcome.current.state is RunState.LEASED
-            ):
-                return
-        self._endings.pull_forward(run.run_id)
-
-
-def request_cancel(store: Store, run: Run) -> Run | None:
-    """Ask the holder of a leased run to stop: the flag in its row first, the mailbox second.
-
-    Returns:
-        The run as stored now, None if it is gone.
-    """
-    current: Run | None = run
-    for _ in range(10):
-        if current is None or current.state is not RunState.LEASED:
-            return current
-        outcome = store.runs.apply(lifecycle.ask_cancel(current))
-        if isinstance(outcome, RunApplied):
-            current = outcome.run
-            break
-        current = outcome.current
-    if current is not None and current.session is not None:
-        store.control.leave_mail(current.session, f"{current.run_id}#{current.fence}")
-    return current
 
 
 def _patience(item: InHand) -> timedelta:

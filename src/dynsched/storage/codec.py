@@ -89,6 +89,7 @@ RUN_PLAIN = (
     ("e", "error"),
     ("sg", "signature"),
     ("h", "hidden"),
+    ("fo", "forced"),
 )
 RUN_INSTANTS = (
     ("g", "generation"),
@@ -138,6 +139,7 @@ def decode_run(row: Row) -> Run:
         error=get("e", ""),
         signature=get("sg", ""),
         hidden=get("h", False),
+        forced=get("fo", False),
         created_at=from_ms(body["cr"]),
         first_started_at=_instant(get("fs")),
         started_at=_instant(get("st")),

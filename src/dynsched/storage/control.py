@@ -21,13 +21,16 @@ from dynsched.storage.engine import (
     Table,
 )
 from dynsched.storage.placement import (
+    QUEUES,
     SESSIONS,
     TENANTS,
     MapEntry,
     Topology,
     cursor_key,
     map_key,
+    queue_key,
     session_key,
+    submission_key,
     tenant_key,
 )
 from dynsched.storage.rows import PAGE, Rows
@@ -227,6 +230,44 @@ class ControlStore:
         """Write the next version of a tenant's settings."""
         body = {} if tenant.max_running is None else {"mr": tenant.max_running}
         return self._put(Row(tenant_key(tenant.name), body), tenant.version)
+
+    def note_use(self, tenant: str, queue: str) -> None:
+        """Note that a tenant and a queue are in use, so that views find them."""
+        token = self._rows.token
+        self._rows.engine.write_many(
+            [
+                PutNew(Row(tenant_key(tenant), {}, token=token())),
+                PutNew(Row(queue_key(queue), {}, token=token())),
+            ]
+        )
+
+    def queues(self, *, most: int) -> list[str]:
+        """Read the names of the queues in use, in their order."""
+        query = Query(Table.CONTROL, QUEUES, limit=min(most, PAGE))
+        return [row.key.sk for row in self._rows.all(query, most)]
+
+    def submit_once(
+        self, job_id: str, key: str, run_id: str, digest: str, expires_at_s: int
+    ) -> tuple[str, str]:
+        """Guard an enqueue's idempotency key; return the run id and payload digest it stands for.
+
+        The first submission wins; a later one with the same key is given the first one's run.
+        """
+        row = Row(submission_key(job_id, key), {"r": run_id, "d": digest}, None, expires_at_s)
+        outcome = self._write(row, 0, durable=True)
+        if isinstance(outcome, Stale) and outcome.current is not None:
+            body = outcome.current.body
+            return cast(str, body["r"]), cast(str, body["d"])
+        return run_id, digest
+
+    def take_sweep(self, now: datetime, period: timedelta) -> bool:
+        """Take the daily sweep if it is due; True for the one replica that is to make it."""
+        key = Key(Table.CONTROL, "sweep", "daily")
+        row = self._rows.engine.get(key)
+        if row is not None and now - from_ms(cast(int, row.body["at"])) < period:
+            return False
+        taken = self._put(Row(key, {"at": to_ms(now)}), 0 if row is None else row.version)
+        return taken and row is not None
 
     # permits
 

@@ -22,6 +22,7 @@ JOB_SORT = "job"
 SESSIONS = "sessions"
 CURSORS = "cursors"
 TENANTS = "tenants"
+QUEUES = "queues"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,16 @@ def map_key() -> Key:
 def tenant_key(tenant: str) -> Key:
     """Return where a tenant's settings lie."""
     return Key(Table.CONTROL, TENANTS, tenant)
+
+
+def queue_key(queue: str) -> Key:
+    """Return where it is noted that a queue is in use."""
+    return Key(Table.CONTROL, QUEUES, queue)
+
+
+def submission_key(job_id: str, key: str) -> Key:
+    """Return where an enqueue's own idempotency key is guarded."""
+    return Key(Table.CONTROL, f"submit#{job_id}", key)
 
 
 def overlap_permit_key(job_id: str) -> Key:

@@ -1,0 +1,226 @@
+"""Bootstrap: the only place that constructs. It turns a store URL and settings into services."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from random import Random, SystemRandom
+from urllib.parse import parse_qs, urlsplit
+
+from dynsched.clock import ScaledClock, SystemClock
+from dynsched.domain.instants import Clock
+from dynsched.domain.names import check_name, new_id
+from dynsched.errors import InvalidInput
+from dynsched.services.dispatcher import Dispatcher
+from dynsched.services.hand import Hand
+from dynsched.services.operations import Operations
+from dynsched.services.reaper import Reaper
+from dynsched.services.session import SessionKeeper, SessionLocks, this_process
+from dynsched.services.slots import InlineSlots, ThreadSlots
+from dynsched.services.worker import Slots, Worker
+from dynsched.settings import Settings, settings_from
+from dynsched.storage.engine import Engine
+from dynsched.storage.placement import MapEntry, Topology
+from dynsched.storage.sqlite import SqliteEngine
+from dynsched.storage.steady import SteadyEngine
+from dynsched.storage.store import Store
+from dynsched.targets.app import App
+from dynsched.targets.runner import TargetRunner
+
+DEFAULT_STORE = "sqlite:///dynsched.db"
+STORE_VARIABLE = "DYNSCHED_STORE"
+CLOCK_VARIABLE = "DYNSCHED_REHEARSAL_CLOCK"
+STORE_FORMS = "sqlite:///path.db or dynamodb://PREFIX?region=eu-west-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What all services of a process share."""
+
+    store: Store
+    clock: Clock
+    rng: Random
+    settings: Settings
+    locks: SessionLocks
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerParts:
+    """A worker with what its loop needs."""
+
+    worker: Worker
+    keeper: SessionKeeper
+    runner: TargetRunner
+
+
+def clock_from(environment: Mapping[str, str]) -> Clock:
+    """Return the system's clock, or a faster one for rehearsals.
+
+    `DYNSCHED_REHEARSAL_CLOCK=FACTOR@EPOCH_SECONDS` makes every process of a store run FACTOR
+    times as fast since that second.
+    """
+    text = environment.get(CLOCK_VARIABLE)
+    if not text:
+        return SystemClock()
+    factor, _, since = text.partition("@")
+    try:
+        return ScaledClock(float(factor), float(since))
+    except ValueError:
+        raise InvalidInput(CLOCK_VARIABLE, f"{text!r} is not FACTOR@EPOCH_SECONDS") from None
+
+
+def open_engine(url: str) -> tuple[Engine, Path | None]:
+    """Return the engine that a store URL names, and the folder for lock files beside it.
+
+    Raises:
+        InvalidInput: the URL is malformed or its file cannot be opened.
+    """
+    parts = urlsplit(url)
+    options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    if parts.scheme == "sqlite":
+        return _open_sqlite(url, parts.netloc, parts.path, options)
+    if parts.scheme == "dynamodb":
+        return _open_dynamodb(parts.netloc, options)
+    raise InvalidInput("--store", f"{url!r} is no store URL", f"use {STORE_FORMS}")
+
+
+def _open_sqlite(
+    url: str, host: str, path: str, options: dict[str, str]
+) -> tuple[Engine, Path | None]:
+    if host:
+        raise InvalidInput("--store", f"{url!r} names a host", "use three slashes: sqlite:///x.db")
+    _only(options, "durability")
+    durability = options.get("durability", "power")
+    if durability not in ("power", "process"):
+        raise InvalidInput(
+            "--store", f"durability={durability!r} is unknown", "use power or process"
+        )
+    name = path.removeprefix("/")
+    if name in ("", ":memory:"):
+        return SqliteEngine(None), None
+    file = Path(name)
+    return SqliteEngine(str(file), durability=durability), Path(f"{file}.sessions")
+
+
+def _open_dynamodb(prefix: str, options: dict[str, str]) -> tuple[Engine, Path | None]:
+    # Imported here: boto3 takes a third of a second, and a SQLite store does not need it.
+    from dynsched.storage.dynamodb import DynamoEngine  # noqa: PLC0415
+
+    check_name(prefix, "--store prefix")
+    _only(options, "region", "endpoint_url")
+    engine = DynamoEngine(
+        prefix, region=options.get("region"), endpoint_url=options.get("endpoint_url")
+    )
+    folder = Path(tempfile.gettempdir()) / f"dynsched-{os.getuid()}" / prefix
+    return engine, folder
+
+
+def _only(options: Mapping[str, str], *known: str) -> None:
+    for name in options:
+        if name not in known:
+            raise InvalidInput("--store", f"unknown option {name!r}", f"known: {', '.join(known)}")
+
+
+def open_base(
+    url: str | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    engine: Engine | None = None,
+    clock: Clock | None = None,
+    rng: Random | None = None,
+    settings: Settings | None = None,
+) -> Base:
+    """Open a store and what its services share.
+
+    Args:
+        url: the store; None takes `DYNSCHED_STORE`, else a file in the working directory.
+        environment: where settings come from; None is the process's.
+        engine: use this one instead of the URL's.
+        clock: use this one instead of the system's.
+        rng: source of ids and jitter; None is the operating system's.
+        settings: use these instead of the environment's.
+
+    Raises:
+        InvalidInput: the URL or a setting is wrong.
+    """
+    environment = os.environ if environment is None else environment
+    clock = clock or clock_from(environment)
+    rng = rng or SystemRandom()
+    settings = settings or settings_from(environment)
+    folder: Path | None = None
+    if engine is None:
+        engine, folder = open_engine(url or environment.get(STORE_VARIABLE) or DEFAULT_STORE)
+    steady = SteadyEngine(engine, clock=clock, rng=rng)
+    return Base(Store(steady, rng=rng), clock, rng, settings, SessionLocks(folder))
+
+
+def init_store(
+    base: Base,
+    *,
+    look_ahead: timedelta = timedelta(seconds=30),
+    shards: int = 1,
+    lanes: int = 2,
+    spread: int = 1,
+    keep_ended: bool = True,
+) -> bool:
+    """Make the tables, the map and the first cursors; True if anything was made."""
+    entry = MapEntry(0, shards, lanes, spread)
+    return base.store.init(Topology((entry,), look_ahead, keep_ended), base.clock)
+
+
+def build_operations(base: Base) -> Operations:
+    """Return the one door for people."""
+    return Operations(base.store, clock=base.clock, rng=base.rng, settings=base.settings)
+
+
+def build_dispatcher(base: Base) -> Dispatcher:
+    """Return a dispatcher replica with a name of its own."""
+    name = f"{socket.gethostname()[:40]}-{os.getpid()}-{new_id(base.rng, 4)}"
+    return Dispatcher(base.store, clock=base.clock, settings=base.settings, name=name)
+
+
+def build_reaper(base: Base) -> Reaper:
+    """Return a reaper replica."""
+    return Reaper(base.store, clock=base.clock, settings=base.settings, locks=base.locks)
+
+
+def build_worker(
+    base: Base,
+    app: App | None = None,
+    *,
+    queues: Sequence[str] = ("main",),
+    allow_commands: bool = False,
+    slots: Slots | None = None,
+) -> WorkerParts:
+    """Return a worker; without `slots` its handlers run on threads."""
+    for name in queues:
+        check_name(name, "--queue")
+    runner = TargetRunner(app, allow_commands=allow_commands, clock=base.clock)
+    hand = Hand()
+    count = 1 if isinstance(slots, InlineSlots) else base.settings.slots
+    keeper = SessionKeeper(
+        base.store,
+        clock=base.clock,
+        rng=base.rng,
+        settings=base.settings,
+        identity=this_process(socket.gethostname(), slots=count, queues=tuple(queues)),
+        locks=base.locks,
+        on_mail=hand.ask_cancel,
+    )
+    worker = Worker(
+        base.store,
+        clock=base.clock,
+        rng=base.rng,
+        settings=base.settings,
+        keeper=keeper,
+        hand=hand,
+        runner=runner,
+        slots=slots or ThreadSlots(base.settings.slots),
+        queues=queues,
+    )
+    return WorkerParts(worker, keeper, runner)

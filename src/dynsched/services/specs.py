@@ -1,0 +1,162 @@
+"""Specifications: jobs and schedules as people give them, and the checks that they must pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from dynsched.domain.instants import MILLISECOND, to_utc
+from dynsched.domain.job import Overlap, Policies, Priority
+from dynsched.domain.names import check_name
+from dynsched.domain.payload import Json
+from dynsched.domain.recurrence import Cron, Interval, Once, Schedule
+from dynsched.domain.target import Target
+from dynsched.errors import InvalidInput
+
+EVERY_MIN = timedelta(seconds=1)
+TAGS_MAX = 16
+TAG_VALUE_MAX = 128
+RETENTION_MIN = timedelta(days=2)
+CATCH_UP_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CronSpec:
+    """A cron schedule as people give it; `H` is hashed from the job's id when it is made."""
+
+    expr: str
+    tz: str = "UTC"
+    dst: str = "vixie"
+    seconds: bool = False
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EverySpec:
+    """A fixed interval; the first occurrence is one interval after `start`, or after creation."""
+
+    every: timedelta
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtSpec:
+    """One occurrence at an instant."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfterSpec:
+    """One occurrence after a delay from now; zero is now."""
+
+    delay: timedelta
+
+
+ScheduleSpec = CronSpec | EverySpec | AtSpec | AfterSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """What a new job shall be.
+
+    Attributes:
+        schedule: None for a job that only runs when it is enqueued or run by hand.
+        payload: JSON values, at most 256 KB as text.
+        policies: `overlap` defaults to `allow` for a job without a recurring schedule.
+    """
+
+    name: str
+    target: Target
+    schedule: ScheduleSpec | None = None
+    tenant: str = "default"
+    queue: str = "main"
+    priority: Priority = Priority.DEFAULT
+    policies: Policies | None = None
+    payload: Json = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def make_schedule(spec: ScheduleSpec | None, job_id: str, now: datetime) -> Schedule | None:
+    """Return the schedule that a specification means for a job.
+
+    Args:
+        spec: as people gave it.
+        job_id: what `H` is hashed from.
+        now: what delays count from.
+
+    Raises:
+        InvalidInput: a field is wrong or lies in the past.
+    """
+    if spec is None:
+        return None
+    if isinstance(spec, CronSpec):
+        return Cron.parse(
+            spec.expr,
+            zone=spec.tz,
+            dst=spec.dst,
+            seconds=spec.seconds,
+            key=job_id,
+            start=spec.start,
+            end=spec.end,
+        )
+    if isinstance(spec, EverySpec):
+        if spec.every < EVERY_MIN:
+            raise InvalidInput("every", "shorter than a second", "give 1s or more")
+        anchor = now + spec.every if spec.start is None else to_utc(spec.start, "start")
+        return Interval(every=spec.every, anchor=anchor, start=anchor, end=spec.end)
+    if isinstance(spec, AfterSpec):
+        if spec.delay < timedelta(0):
+            raise InvalidInput("in", "the delay is negative", "give 0s or more")
+        return Once(at=to_utc(now + spec.delay, "in"))
+    at = to_utc(spec.at, "at")
+    if at < now:
+        raise InvalidInput("at", f"{at.isoformat()} is over", "give a coming instant, or --now")
+    return Once(at=at)
+
+
+def default_policies(spec: ScheduleSpec | None) -> Policies:
+    """Return the policies of a job that names none: only recurring jobs forbid overlap."""
+    recurring = isinstance(spec, CronSpec | EverySpec)
+    return Policies() if recurring else Policies(overlap=Overlap.ALLOW)
+
+
+def check_policies(policies: Policies) -> Policies:
+    """Return the policies after checking their bounds.
+
+    Raises:
+        InvalidInput: one is out of bounds.
+    """
+    for name in ("start_deadline", "timeout", "soft_timeout", "catch_up_window"):
+        value = getattr(policies, name)
+        if value is not None and value <= timedelta(0):
+            raise InvalidInput(name, "must be longer than nothing")
+    if policies.flex < timedelta(0):
+        raise InvalidInput("flex", "the window is negative")
+    if policies.retention < RETENTION_MIN:
+        raise InvalidInput("retention", "shorter than two days", "give 2d or more")
+    if not 1 <= policies.catch_up_max <= CATCH_UP_MAX:
+        raise InvalidInput("catch_up_max", f"must be 1 to {CATCH_UP_MAX}")
+    soft, hard = policies.soft_timeout, policies.timeout
+    if soft is not None and hard is not None and soft > hard:
+        raise InvalidInput("soft_timeout", "longer than the timeout", "give a shorter one")
+    return replace(policies, flex=policies.flex // MILLISECOND * MILLISECOND)
+
+
+def check_tags(tags: Mapping[str, str]) -> None:
+    """Check a job's tags.
+
+    Raises:
+        InvalidInput: there are too many, or one is malformed.
+    """
+    if len(tags) > TAGS_MAX:
+        raise InvalidInput("tag", f"there are {len(tags)}", f"give at most {TAGS_MAX}")
+    for name, value in tags.items():
+        check_name(name, "tag")
+        if len(value) > TAG_VALUE_MAX or not value.isprintable():
+            raise InvalidInput(
+                "tag", f"the value of {name!r} is not {TAG_VALUE_MAX} printable characters at most"
+            )
