@@ -120,6 +120,14 @@ def test_limits_may_be_given_in_any_zone_but_not_without_one() -> None:
         Cron.parse("* * * * *", start=NEW_YEAR, end=NEW_YEAR - MINUTE)
 
 
+def test_a_naive_instant_is_never_taken_for_utc() -> None:
+    """Trap 12: a program that asks without a zone fails at once."""
+    cron, naive = Cron.parse("* * * * *"), NEW_YEAR.replace(tzinfo=None)
+    for question in (cron.next_after, cron.last_before, cron.names):
+        with pytest.raises(TypeError):
+            question(naive)
+
+
 def test_an_unknown_rule_for_clock_changes_is_refused() -> None:
     """The message lists the rules."""
     with pytest.raises(InvalidInput, match=r"dst: 'never'.*vixie, skip or both"):

@@ -82,6 +82,11 @@ def test_values_drawn_at_each_parse_are_refused() -> None:
     assert "drawn at random" in refusal("0~30 * * * *")
 
 
+def test_the_last_value_with_a_step_is_refused() -> None:
+    """Trap 14: 59/1 was every minute in one release and minute 59 in the next."""
+    assert "step after a single value" in refusal("59/1 * * * *")
+
+
 @pytest.mark.parametrize("break_", ["\n", "\r\n", "\n\n"])
 def test_a_line_break_is_no_blank(break_: str) -> None:
     """Trap 10: two lines are not one expression with more fields."""
