@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from random import Random, SystemRandom
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from dynsched.clock import ScaledClock, SystemClock
@@ -95,7 +96,7 @@ def _open_sqlite(
     if host:
         raise InvalidInput("--store", f"{url!r} names a host", "use three slashes: sqlite:///x.db")
     _only(options, "durability")
-    durability = options.get("durability", "power")
+    durability: Any = options.get("durability", "power")
     if durability not in ("power", "process"):
         raise InvalidInput(
             "--store", f"durability={durability!r} is unknown", "use power or process"

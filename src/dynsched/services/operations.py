@@ -244,7 +244,7 @@ class Operations:
         def change(job: Job, _: datetime) -> Job:
             fields: dict[str, Any] = {}
             if policies:
-                fields["policies"] = check_policies(replace(job.policies, **policies))
+                fields["policies"] = check_policies(replace(job.policies, **policies))  # type: ignore[arg-type]
             if queue is not None:
                 fields["queue"] = queue
             if priority is not None:
@@ -398,11 +398,11 @@ class Operations:
     ) -> Run:
         now = self._clock.now()
         text = None if payload is None else check_payload(payload)
-        digest = None
+        digest: str | None = None
         if text is not None and len(text) > INLINE_MAX:
             expiry = int((at + 2 * job.policies.retention - EPOCH).total_seconds())
             self._store.jobs.put_part(self._store.jobs.part_row(job.job_id, text, expiry))
-            text, digest = None, digest_of(text)
+            digest, text = digest_of(text), None
         spread = self._store.topology.writing(minute_of(now)).spread
         nonce = f"{self._rng.randrange(spread)}-{new_id(self._rng)}"
         return occur(

@@ -180,7 +180,7 @@ def decode_span(body: Body) -> Span:
         first=from_ms(cast(int, body["a"])),
         last=from_ms(cast(int, body["z"])),
         count=cast(int, body["n"]),
-        reason=SkipReason(body["r"]),
+        reason=SkipReason(cast(str, body["r"])),
     )
 
 

@@ -10,7 +10,9 @@ from typing import Any, cast
 from dynsched.domain.instants import from_ms, to_ms
 from dynsched.storage.engine import (
     Applied,
+    Body,
     Delete,
+    Json,
     Key,
     Outcome,
     PutNew,
@@ -141,7 +143,7 @@ class ControlStore:
         """Write the map as the next version of the one seen."""
         entries = [[e.from_minute, e.shards, e.lanes, e.spread] for e in topology.entries]
         look_ahead_ms = topology.look_ahead // timedelta(milliseconds=1)
-        body = {"m": entries, "la": look_ahead_ms, "ke": topology.keep_ended}
+        body: Body = {"m": entries, "la": look_ahead_ms, "ke": topology.keep_ended}
         return self._put(Row(map_key(), body), topology.version)
 
     def _put(self, row: Row, seen: int) -> bool:
@@ -228,7 +230,7 @@ class ControlStore:
 
     def write_tenant(self, tenant: Tenant) -> bool:
         """Write the next version of a tenant's settings."""
-        body = {} if tenant.max_running is None else {"mr": tenant.max_running}
+        body: Body = {} if tenant.max_running is None else {"mr": tenant.max_running}
         return self._put(Row(tenant_key(tenant.name), body), tenant.version)
 
     def note_use(self, tenant: str, queue: str) -> None:
@@ -283,8 +285,8 @@ class ControlStore:
         """Write the next versions of distinct permits; True for each that was written."""
         writes = []
         for permit in permits:
-            holder = None if permit.holder is None else list(permit.holder)
-            body = {"h": holder, "w": permit.waiter}
+            holder: Json = None if permit.holder is None else [*permit.holder]
+            body: Body = {"h": holder, "w": permit.waiter}
             row = Row(permit.key, body, token=self._rows.token(), version=permit.version)
             writes.append(Replace(row, permit.version) if permit.version else PutNew(row))
         outcomes = self._rows.engine.write_many(writes) if writes else []
