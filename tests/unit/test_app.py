@@ -91,7 +91,9 @@ async def async_generator(ctx: object) -> AsyncIterator[object]:
 
 
 @pytest.mark.parametrize(
-    "function", [two, many, keyword, generator, async_generator, 7], ids=lambda f: str(f)[:20]
+    "function",
+    [two, many, keyword, generator, async_generator, 7],
+    ids=["two", "many", "keyword", "generator", "async generator", "number"],
 )
 def test_a_function_that_could_not_be_called_rightly_is_refused(function: Any) -> None:
     """The mistake shows at import, not at the first run."""

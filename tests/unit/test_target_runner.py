@@ -263,7 +263,9 @@ def test_a_cancellation_of_its_own_making_is_a_failure(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    "output", [object(), float("nan"), {1: 2}, "x" * 5000, "\ud800", {"a": [b"x"]}], ids=repr
+    "output",
+    [object(), float("nan"), {1: 2}, "x" * 5000, "\ud800", {"a": [b"x"]}],
+    ids=["object", "nan", "number as key", "too long", "surrogate", "bytes"],
 )
 def test_an_output_that_cannot_be_kept_is_dropped_with_a_note(bench: Bench, output: Any) -> None:
     """The work is done: it is not done again for its return value."""
