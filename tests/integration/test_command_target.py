@@ -242,11 +242,19 @@ def test_a_command_may_clean_up_after_the_soft_limit(runner: TargetRunner, tmp_p
     assert note.read_text() == "cleaned\n"
 
 
-@pytest.mark.parametrize("reason", [StopReason.CANCELLED, StopReason.LEASE_LOST], ids=str)
+@pytest.mark.parametrize(
+    ("reason", "graces"),
+    [
+        (StopReason.CANCELLED, {"kill_grace": SHORT, "lease_lost_grace": timedelta(hours=1)}),
+        (StopReason.LEASE_LOST, {"kill_grace": timedelta(hours=1), "lease_lost_grace": SHORT}),
+    ],
+    ids=str,
+)
 def test_a_stopped_command_is_killed_after_its_grace(
-    runner: TargetRunner, tmp_path: Path, reason: StopReason
+    tmp_path: Path, reason: StopReason, graces: dict[str, timedelta]
 ) -> None:
-    """A cancel or a lost lease ends the group within a bound, whatever it traps."""
+    """A cancel or a lost lease ends the group within its own bound, whatever it traps."""
+    runner = TargetRunner(None, allow_commands=True, clock=FixedDay(), **graces)
     fifo, stop = tmp_path / "started", Stop()
     os.mkfifo(fifo)
 
@@ -260,6 +268,16 @@ def test_a_stopped_command_is_killed_after_its_grace(
     result = runner.run(target, context(stop=stop))
     thread.join()
     assert result == WasCancelled(reason=reason)
+
+
+def test_what_ignores_the_polite_signal_goes_with_its_group(
+    runner: TargetRunner, tmp_path: Path
+) -> None:
+    """The shell obeys and ends, its child does not: nothing of a stopped run lives on."""
+    pids = tmp_path / "pids"
+    target = CommandTarget(f"sh -c \"trap '' TERM; sleep 30; true\" & echo $! > {pids}; wait")
+    assert failure(runner.run(target, context(limits=Limits(soft=SHORT)))).error_type == "TimeLimit"
+    assert ends(int(pids.read_text()))
 
 
 def test_an_attempt_stopped_before_it_began_ends_at_once(runner: TargetRunner) -> None:

@@ -337,12 +337,26 @@ def test_a_request_is_hung_up_on_when_its_lease_is_lost(
     assert result == WasCancelled(reason=StopReason.LEASE_LOST)
 
 
-def test_a_late_stop_does_not_hurt_the_next_request(server: Server, runner: TargetRunner) -> None:
-    """The connection is kept for it, and the first attempt has let go."""
-    first = context()
-    runner.run(HttpTarget(server.url), first)
-    first.stop.set(StopReason.CANCELLED)
-    assert isinstance(runner.run(HttpTarget(server.url), context()), Succeeded)
+def test_a_stop_after_the_answer_spares_the_connection(server: Server) -> None:
+    """It is back in the pool by then and may carry another run's request."""
+    stop, ports = Stop(), list[int]()
+
+    class StopsLate(FixedDay):
+        def now(self) -> datetime:
+            """Be asked once the answer is there."""
+            stop.set(StopReason.CANCELLED)
+            return super().now()
+
+    def answer(handler: Handler) -> None:
+        ports.append(handler.client_address[1])
+        handler.reply(200)
+
+    server.answer = answer
+    runner = TargetRunner(None, allow_commands=False, clock=StopsLate())
+    for more in ({"stop": stop}, {}):
+        assert isinstance(runner.run(HttpTarget(server.url), context(**more)), Succeeded)
+    runner.close()
+    assert ports[0] == ports[1]
 
 
 def test_a_payload_that_the_template_does_not_fit_is_permanent(

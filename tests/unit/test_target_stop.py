@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -94,6 +95,23 @@ def test_limits_are_raised_in_their_order_as_time_goes() -> None:
         clock.wait(7)
         assert watch.look() == float("inf")
         assert [stop.has(one) for one in raised] == [True, True]
+    watch.close()
+
+
+def test_an_earlier_limit_is_not_overslept() -> None:
+    """The watch sleeps for the first attempt's limit when a second one comes with a nearer one."""
+
+    class Running(HandClock):
+        def monotonic(self) -> float:
+            """Return running seconds."""
+            return time.monotonic()
+
+    watch, far, near = LimitWatch(Running()), Stop(), Stop()
+    with watch.over(Limits(soft=timedelta(minutes=5)), far):
+        far.wait(0.05)
+        with watch.over(Limits(soft=timedelta(milliseconds=20)), near):
+            assert near.wait(5)
+    assert not far.is_set()
     watch.close()
 
 

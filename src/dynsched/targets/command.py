@@ -32,7 +32,7 @@ TEMPORARY_FAILURE = 75
 KILL_GRACE = timedelta(seconds=10)
 """From the polite signal to the deadly one, where no hard time limit says otherwise."""
 LEASE_LOST_GRACE = timedelta(seconds=2)
-"""The same after a lost lease: shorter than the lease margin, since another worker may start."""
+"""The same after a lost lease; shorter than the lease margin, since another worker may start."""
 
 _KEPT_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 _PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -72,6 +72,7 @@ def run_command(
     *,
     clock: Clock,
     kill_grace: timedelta = KILL_GRACE,
+    lease_lost_grace: timedelta = LEASE_LOST_GRACE,
 ) -> Result:
     """Run the command and judge its exit code.
 
@@ -84,6 +85,7 @@ def run_command(
         context: the attempt's; its payload is the standard input unless the target has one.
         clock: measures the grace.
         kill_grace: from SIGTERM to SIGKILL where there is no hard limit.
+        lease_lost_grace: the same after a lost lease, if that is shorter.
     """
     try:
         process = _spawn(target, context)
@@ -94,7 +96,7 @@ def run_command(
         )
     with process:
         try:
-            child = _Child(process, context, clock, kill_grace)
+            child = _Child(process, context, clock, kill_grace, lease_lost_grace)
             child.follow()
         except BaseException:
             # Leaving the block waits for the process, so it must not be left running unwatched.
@@ -168,6 +170,7 @@ class _Child:
         context: AnyContext,
         clock: Clock,
         kill_grace: timedelta,
+        lease_lost_grace: timedelta,
     ) -> None:
         self.stdout, self.stderr = Tail(), Tail()
         self.was_stopped = False
@@ -176,6 +179,7 @@ class _Child:
         self._has_hard_limit = context.limits.hard is not None
         self._clock = clock
         self._kill_grace = kill_grace
+        self._lease_lost_grace = min(kill_grace, lease_lost_grace)
         self._asked_at = 0.0
         self._killed = False
         self._ended = threading.Event()
@@ -242,7 +246,7 @@ class _Child:
         if self._stop.reason is StopReason.SOFT_LIMIT and self._has_hard_limit:
             return None
         lost = self._stop.has(StopReason.LEASE_LOST)
-        grace = min(self._kill_grace, LEASE_LOST_GRACE) if lost else self._kill_grace
+        grace = self._lease_lost_grace if lost else self._kill_grace
         return max(self._asked_at + grace.total_seconds() - self._clock.monotonic(), 0)
 
     def _signal(self, number: signal.Signals) -> None:

@@ -13,7 +13,7 @@ from dynsched.domain.instants import Clock
 from dynsched.domain.retry import Failed
 from dynsched.domain.target import CommandTarget, HandlerTarget, HttpTarget, Target
 from dynsched.targets.app import App
-from dynsched.targets.command import KILL_GRACE, refusal_of_user, run_command
+from dynsched.targets.command import KILL_GRACE, LEASE_LOST_GRACE, refusal_of_user, run_command
 from dynsched.targets.context import AnyContext
 from dynsched.targets.loop import LoopThread
 from dynsched.targets.result import Result, outcome_of, succeeded
@@ -36,6 +36,7 @@ class TargetRunner:
         http_pool: connections for HTTP targets; by default one of its own, made when needed. A
             request over a given pool ends by its time-out only, not by the stop signal.
         kill_grace: from SIGTERM to SIGKILL for a command without a hard limit.
+        lease_lost_grace: the same after a lost lease; keep it shorter than the lease margin.
 
     Concurrency: any number of threads may call `run`.
     """
@@ -48,6 +49,7 @@ class TargetRunner:
         clock: Clock,
         http_pool: PoolManager | None = None,
         kill_grace: timedelta = KILL_GRACE,
+        lease_lost_grace: timedelta = LEASE_LOST_GRACE,
     ) -> None:
         self._app = app or App()
         self._allow_commands = allow_commands
@@ -55,7 +57,7 @@ class TargetRunner:
         self._given_pool = http_pool
         self._own_pool: PoolManager | None = None
         self._lock = threading.Lock()
-        self._kill_grace = kill_grace
+        self._kill_grace, self._lease_lost_grace = kill_grace, lease_lost_grace
         self._loop = LoopThread()
         self._watch = LimitWatch(clock)
 
@@ -104,7 +106,13 @@ class TargetRunner:
         if isinstance(target, HttpTarget):
             return self._run_http(target, context)
         if isinstance(target, CommandTarget):
-            return run_command(target, context, clock=self._clock, kill_grace=self._kill_grace)
+            return run_command(
+                target,
+                context,
+                clock=self._clock,
+                kill_grace=self._kill_grace,
+                lease_lost_grace=self._lease_lost_grace,
+            )
         handler = self._app.handlers[target.name]
         if inspect.iscoroutinefunction(handler.function):
             return self._await(lambda: handler.function(*handler.arguments(context)), context)
