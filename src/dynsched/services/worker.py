@@ -142,6 +142,11 @@ class Worker:
             log.info("draining: %d runs in hand", len(self._hand))
         self.wake.set()
 
+    def look_again(self) -> None:
+        """Let the next poll read every lane, whatever it has seen of them a moment ago."""
+        self._scanner.forget()
+        self._foreign_at = None
+
     def poll(self) -> PollReport:
         """Write what has ended, then claim, look and start for the free slots.
 
