@@ -126,6 +126,10 @@ class JobVerbs(Verbs):
         )
         return job, parts
 
+    def find_id(self, tenant: str, name: str) -> str | None:
+        """Return the id of the job of that name, None if there is none."""
+        return self._store.jobs.find(tenant, name)
+
     def find(self, name_or_id: str, tenant: str = "default") -> Job:
         """Return a job by its name in a tenant, or by its id.
 

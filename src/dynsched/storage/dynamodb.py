@@ -27,7 +27,6 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from dynsched import __version__
 from dynsched.domain.instants import to_utc
 from dynsched.errors import (
     DynschedError,
@@ -66,6 +65,7 @@ from dynsched.storage.item import (
 )
 from dynsched.storage.schema import load_schema
 from dynsched.storage.tables import describe, make_tables
+from dynsched.version import VERSION
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -462,7 +462,7 @@ def _make_client(region: str | None, endpoint_url: str | None, pool: int) -> Dyn
         # Checked in `item` already; a fixed agent is not put together anew for each call. Both
         # together save a fifth of the CPU of a call.
         parameter_validation=False,
-        user_agent=f"dynsched/{__version__}",
+        user_agent=f"dynsched/{VERSION}",
         connect_timeout=CONNECT_TIMEOUT_S,
         read_timeout=READ_TIMEOUT_S,
         retries={"mode": "standard", "total_max_attempts": 1},
