@@ -251,7 +251,7 @@ class DynamoEngine:
             request["IndexName"] = self._index_name(query.table)
         else:
             request["ConsistentRead"] = True
-        condition, values = f"{partition} = :in", {":in": {"S": query.partition}}
+        condition, values = f"{partition} = :partition", {":partition": {"S": query.partition}}
         if query.after:
             values[":after"] = {"S": query.after}
         if query.before is not None:
