@@ -23,7 +23,7 @@ class Signal(Protocol):
     def is_set(self) -> bool:
         """Return whether it has been given."""
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def wait(self, seconds_max: float | None = None, /) -> bool:
         """Wait until it is given, at most that many seconds; return whether it was."""
 
 

@@ -12,7 +12,6 @@ No exception of botocore leaves this module. What may have reached the store wit
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -27,6 +26,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
+from dynsched.clock import SystemClock
 from dynsched.domain.instants import to_utc
 from dynsched.errors import (
     DynschedError,
@@ -104,6 +104,8 @@ _MAYBE_SENT: Final = (
     ResponseParserError,
 )
 
+CLOCK = SystemClock()
+
 
 class _Refused(Exception):
     """A guard failed; carries DynamoDB's answer."""
@@ -147,7 +149,7 @@ class DynamoEngine:
         endpoint_url: str | None = None,
         client: DynamoDBClient | None = None,
         max_workers: int = 16,
-        wait: Callable[[float], None] = time.sleep,
+        wait: Callable[[float], None] = CLOCK.wait,
     ) -> None:
         if not _PREFIX.fullmatch(prefix):
             raise InvalidInput(
