@@ -78,12 +78,12 @@ class Endings:
             again: list[int] = []
             for index, move, outcome in zip(todo, moves, outcomes, strict=True):
                 item = endings[index].item
-                if isinstance(outcome, RunApplied):
-                    self._follow(item, move, outcome.run)
-                    results[index] = outcome.run
-                elif _still_mine(item, outcome):
-                    assert outcome.current is not None
-                    item.run = outcome.current
+                applied = _applied(move, outcome)
+                if applied is not None:
+                    self._follow(item, move, applied)
+                    results[index] = applied
+                elif (current := _still_mine(item, outcome)) is not None:
+                    item.run = current
                     again.append(index)
                 else:
                     results[index] = None
@@ -248,15 +248,34 @@ def _after_failure(
     )
 
 
-def _still_mine(item: InHand, outcome: RunOutcome) -> bool:
-    if isinstance(outcome, RunApplied) or outcome.current is None:
-        return False
-    current = outcome.current
-    return (
-        current.state is RunState.LEASED
-        and current.session == item.session
-        and current.fence == item.run.fence
+def _applied(move: Transition, outcome: RunOutcome) -> Run | None:
+    """Return the run as this way out left it, None if it was not made.
+
+    A stale answer may be one's own: the write was made earlier, and its answer was lost for so
+    long that it is being written once more.
+    """
+    if isinstance(outcome, RunApplied):
+        return outcome.run
+    current, after = outcome.current, move.after
+    if current is None or after.state is RunState.LEASED:
+        return None
+    same = (current.state, current.fence, current.attempt, current.spent, current.reason) == (
+        after.state,
+        after.fence,
+        after.attempt,
+        after.spent,
+        after.reason,
     )
+    return current if same else None
+
+
+def _still_mine(item: InHand, outcome: RunOutcome) -> Run | None:
+    """Return the row as a friend left it, if it is still leased under this fence and session."""
+    current = outcome.run if isinstance(outcome, RunApplied) else outcome.current
+    if current is None or current.state is not RunState.LEASED:
+        return None
+    mine = current.session == item.session and current.fence == item.run.fence
+    return current if mine else None
 
 
 def _attempt(

@@ -133,8 +133,13 @@ class Worker:
 
     @property
     def drained(self) -> bool:
-        """Return whether the worker was asked to drain and has nothing in hand any more."""
-        return self._drain_until is not None and not len(self._hand) and not self._unwritten
+        """Return whether the worker was asked to drain and has no run of its own any more.
+
+        Handlers that were given up may still run; they end with the process.
+        """
+        if self._drain_until is None or self._unwritten or self._stranded:
+            return False
+        return all(item.given_up for item in self._hand.items())
 
     def drain(self) -> None:
         """Stop claiming; handlers get the grace, then their runs are handed back."""

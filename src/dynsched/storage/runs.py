@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,6 +26,8 @@ from dynsched.storage.placement import (
     run_index,
 )
 from dynsched.storage.rows import PAGE, Rows
+
+log = logging.getLogger("dynsched.store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,17 @@ class Attempt:
 def run_table_key(key: RunKey) -> Key:
     """Return where a run's row lies."""
     return Key(Table.RUNS, key.partition, key.sort)
+
+
+def decode_each(rows: Iterable[Row]) -> list[Run]:
+    """Return the runs in rows; one that cannot be read is reported and never blocks the others."""
+    runs = []
+    for row in rows:
+        try:
+            runs.append(decode_run(row))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            log.error("row %s %s cannot be read: %r", row.key.pk, row.key.sk, error)  # noqa: TRY400
+    return runs
 
 
 class RunStore:
@@ -145,7 +159,7 @@ class RunStore:
         """
         partition = ready_partition(queue, priority, lane)
         query = Query(Table.RUNS, partition, index=True, after=after, limit=limit)
-        return [decode_run(row) for row in self._rows.engine.query(query).rows]
+        return decode_each(self._rows.engine.query(query).rows)
 
     def waiting(self, minute: int, shard: int, before: datetime, *, most: int) -> list[Run]:
         """Read failed runs of one minute bucket whose back-off ends before an instant."""
@@ -156,12 +170,12 @@ class RunStore:
             before=to_text(before),
             limit=min(most, PAGE),
         )
-        return [decode_run(row) for row in self._rows.all(query, most)]
+        return decode_each(self._rows.all(query, most))
 
     def leased(self, session: str, *, most: int) -> list[Run]:
         """Read the runs that lie in a session's partition, by the index."""
         query = Query(Table.RUNS, leased_partition(session), index=True, limit=min(most, PAGE))
-        return [decode_run(row) for row in self._rows.all(query, most)]
+        return decode_each(self._rows.all(query, most))
 
     def dead(self, *, most: int, signature: str = "", hidden: bool = False) -> list[Run]:
         """Read dead runs of all shards, optionally of one error signature."""
@@ -176,7 +190,7 @@ class RunStore:
                 before=f"{signature}$" if signature else None,
                 limit=min(most, PAGE),
             )
-            found += [decode_run(row) for row in self._rows.all(query, most - len(found))]
+            found += decode_each(self._rows.all(query, most - len(found)))
         return found
 
     def ended(self, hour: int, *, most: int) -> list[Run]:
@@ -190,7 +204,7 @@ class RunStore:
                 limit=min(most, PAGE),
                 descending=True,
             )
-            found += [decode_run(row) for row in self._rows.all(query, most - len(found))]
+            found += decode_each(self._rows.all(query, most - len(found)))
         return found
 
     def history(self, job_id: str, *, most: int, before: datetime | None = None) -> Iterator[Run]:
@@ -204,15 +218,15 @@ class RunStore:
                 limit=min(most, PAGE),
                 descending=True,
             )
-            found += [decode_run(row) for row in self._rows.all(query, most)]
+            found += decode_each(self._rows.all(query, most))
         found.sort(key=lambda run: run.key.sort, reverse=True)
         yield from found[:most]
 
     def scan(self, limit: int, cursor: str | None) -> tuple[list[Run], str | None]:
         """Read a page of all runs in no order; for the daily sweep."""
         page = self._rows.engine.scan(Table.RUNS, limit, cursor)
-        runs = [decode_run(row) for row in page.rows if not row.key.pk.startswith("attempts#")]
-        return runs, page.cursor
+        rows = [row for row in page.rows if not row.key.pk.startswith("attempts#")]
+        return decode_each(rows), page.cursor
 
     def note_attempts(self, attempts: Iterable[Attempt]) -> None:
         """Write attempt rows; a row that exists stays, so repeating is harmless."""
