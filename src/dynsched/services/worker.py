@@ -29,6 +29,7 @@ from dynsched.services.leadout import LeadOut, step_back
 from dynsched.services.look import Found, Look, Looked
 from dynsched.services.parts import PartCache
 from dynsched.services.permits import PermitDesk
+from dynsched.services.progress import ProgressNotes
 from dynsched.services.refusals import Refusals
 from dynsched.services.scan import LaneName, Scanner
 from dynsched.services.session import SessionKeeper
@@ -112,6 +113,7 @@ class Worker:
         self._look = Look(store, clock=clock, desk=self._desk)
         self._endings = Endings(store, clock=clock, rng=rng, desk=self._desk)
         self._scanner = Scanner(store)
+        self._progress = ProgressNotes(store, clock=clock, hand=hand)
         self._turns = WeightedTurns()
         self._refusals = Refusals(settings=settings, runner=runner, hand=hand, peek=self._peek)
         self._lead_out = LeadOut(
@@ -164,6 +166,7 @@ class Worker:
         if session is None:
             return report
         self._reconcile(session, now)
+        self._progress.write(now)
         if self._drain_until is None:
             self._fill_slots(session, now, report)
         return report

@@ -20,7 +20,18 @@ from dynsched.storage.codec import (
     encode_job,
     encode_span,
 )
-from dynsched.storage.engine import Applied, Body, Delete, PutNew, Query, Replace, Row, Table, Write
+from dynsched.storage.engine import (
+    Applied,
+    Body,
+    Delete,
+    PutNew,
+    Query,
+    Replace,
+    Row,
+    Stale,
+    Table,
+    Write,
+)
 from dynsched.storage.placement import (
     JOB_SORT,
     due_partition,

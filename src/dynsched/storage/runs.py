@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 
 from dynsched.domain.instants import from_ms, to_ms, to_text
 from dynsched.domain.job import Priority
@@ -75,6 +75,29 @@ class Attempt:
     def late(self) -> bool:
         """Return whether the result was refused because the lease had changed hands."""
         return self.outcome == "late"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressNote:
+    """What a run's handler reported last of itself.
+
+    Attributes:
+        attempt: the attempt that reported.
+        done: units done, the handler's own.
+        total: units in all, if known.
+        note: one short line.
+        at: when it was written.
+    """
+
+    run_id: str
+    attempt: int
+    done: float
+    total: float | None
+    note: str
+    at: datetime
+
+
+PROGRESS_SORT = "progress"  # behind the attempts' numbers
 
 
 def run_table_key(key: RunKey) -> Key:
@@ -236,8 +259,37 @@ class RunStore:
 
     def attempts(self, run_id: str, *, most: int = 200) -> list[Attempt]:
         """Read what is kept of a run's tries, oldest first."""
-        query = Query(Table.RUNS, attempts_partition(run_id), limit=min(most, PAGE))
+        partition = attempts_partition(run_id)
+        query = Query(Table.RUNS, partition, before=PROGRESS_SORT, limit=min(most, PAGE))
         return [_decode_attempt(run_id, row) for row in self._rows.all(query, most)]
+
+    def note_progress(self, note: ProgressNote, expires_at_s: int) -> None:
+        """Write a run's last report over the one before; a lost race does no harm."""
+        key = Key(Table.RUNS, attempts_partition(note.run_id), PROGRESS_SORT)
+        row = self._rows.engine.get(key)
+        body: Attributes = {"a": note.attempt, "d": note.done, "at": to_ms(note.at)}
+        if note.total is not None:
+            body["t"] = note.total
+        if note.note:
+            body["n"] = note.note
+        new = Row(key, body, None, expires_at_s, self._rows.token())
+        self._rows.engine.write(PutNew(new) if row is None else Replace(new, row.version))
+
+    def progress(self, run_id: str) -> ProgressNote | None:
+        """Read what a run's handler reported last, None if it reported nothing."""
+        key = Key(Table.RUNS, attempts_partition(run_id), PROGRESS_SORT)
+        row = self._rows.engine.get(key)
+        if row is None:
+            return None
+        body = cast(Mapping[str, Any], row.body)
+        return ProgressNote(
+            run_id=run_id,
+            attempt=body["a"],
+            done=body["d"],
+            total=body.get("t"),
+            note=body.get("n", ""),
+            at=from_ms(body["at"]),
+        )
 
 
 def _attempt_row(item: Attempt, token: str) -> Row:
