@@ -96,6 +96,11 @@ def applied(outcome: Outcome) -> Row:
     return outcome.row
 
 
+def known(outcome: Outcome) -> Row | None:
+    """Return the row that an outcome tells."""
+    return outcome.row if isinstance(outcome, Applied) else outcome.current
+
+
 def put_all(engine: Engine, rows: Sequence[Row]) -> list[Row]:
     """Store new rows."""
     return [applied(outcome) for outcome in engine.write_many([PutNew(row) for row in rows])]

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.contract.builders import a_key, a_row, applied, put, put_all
+from tests.contract.builders import a_key, a_row, applied, known, put, put_all
 
 from dynsched.storage.engine import (
     Applied,
@@ -15,7 +15,6 @@ from dynsched.storage.engine import (
     PutNew,
     Query,
     Replace,
-    Row,
     Table,
 )
 
@@ -38,11 +37,6 @@ def at_once(call: Callable[[int], list[Outcome]], threads: int = THREADS) -> lis
 def winners(outcomes: list[list[Outcome]]) -> list[int]:
     """Return how many threads won each round."""
     return [sum(isinstance(one, Applied) for one in each) for each in zip(*outcomes, strict=True)]
-
-
-def known(outcome: Outcome) -> Row | None:
-    """Return the row that an outcome tells."""
-    return outcome.row if isinstance(outcome, Applied) else outcome.current
 
 
 def test_exactly_one_thread_puts_a_new_row(threaded_engine: Engine) -> None:
