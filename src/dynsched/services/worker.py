@@ -105,9 +105,7 @@ class Worker:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._keeper = keeper
-        self._hand = hand
-        self._slots = slots
+        self._keeper, self._hand, self._slots = keeper, hand, slots
         self._queues = tuple(queues)
         self._desk = PermitDesk(store)
         self._look = Look(store, clock=clock, desk=self._desk)
