@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from dynsched.domain.instants import Signal
 from dynsched.storage.engine import (
     Applied,
     Body,
@@ -46,6 +47,11 @@ class HandClock:
     def monotonic(self) -> float:
         """Return seconds since some instant."""
         return self._now.timestamp()
+
+    def wait_for(self, event: Signal, seconds: float) -> bool:
+        """Wait, and say whether the event is set."""
+        self.wait(seconds)
+        return event.is_set()
 
     def wait(self, seconds: float) -> None:
         """Let time pass at once."""

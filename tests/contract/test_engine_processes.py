@@ -122,7 +122,7 @@ def test_a_killed_process_loses_nothing_that_was_acknowledged(path: str) -> None
     """Also without durability: what a process wrote outlives it."""
     command = [sys.executable, "-c", ENDLESS, path]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as child:  # noqa: S603
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as child:
         assert child.stdout is not None
         acknowledged = [int(child.stdout.readline()) for _ in range(200)]
         child.send_signal(signal.SIGKILL)
