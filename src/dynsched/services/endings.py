@@ -16,7 +16,7 @@ from random import Random
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import EPOCH, Clock
 from dynsched.domain.lifecycle import Transition
-from dynsched.domain.retry import Bury, Failed, decide, signature
+from dynsched.domain.retry import Bury, Failed, RetryAt, decide, signature
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.services.hand import InHand
 from dynsched.services.permits import PermitDesk
@@ -78,12 +78,12 @@ class Endings:
             again: list[int] = []
             for index, move, outcome in zip(todo, moves, outcomes, strict=True):
                 item = endings[index].item
-                if isinstance(outcome, RunApplied):
-                    self._follow(item, move, outcome.run)
-                    results[index] = outcome.run
-                elif _still_mine(item, outcome):
-                    assert outcome.current is not None
-                    item.run = outcome.current
+                applied = _applied(move, outcome)
+                if applied is not None:
+                    self._follow(item, move, applied)
+                    results[index] = applied
+                elif (current := _still_mine(item, outcome)) is not None:
+                    item.run = current
                     again.append(index)
                 else:
                     results[index] = None
@@ -198,8 +198,7 @@ class Endings:
     def _of_failure(
         self, item: InHand, failed: Failed, now: datetime, look_ahead: timedelta
     ) -> Ending:
-        started_at, job = item.started_at, item.job
-        assert started_at is not None
+        job = item.job
         assert job is not None
         decision = decide(
             job.policies.retry,
@@ -209,8 +208,6 @@ class Endings:
             rng=self._rng,
             limit=item.run.limit,
         )
-        group = signature(failed.error_type, failed.message)
-        error = f"{failed.error_type}: {failed.message}"[:SUMMARY_LENGTH]
         detail = failed.trace_tail or ("" if failed.output is None else json.dumps(failed.output))
         note = _attempt(
             item,
@@ -220,45 +217,65 @@ class Endings:
             message=failed.message,
             detail=detail,
         )
-        if isinstance(decision, Bury):
-            reason = decision.reason.value
-            return Ending(
-                item,
-                lambda run: lifecycle.bury(
-                    run,
-                    now=now,
-                    reason=reason,
-                    error=error,
-                    signature=group,
-                    started_at=started_at,
-                ),
-                note,
-            )
-        at = decision.at
-        return Ending(
-            item,
-            lambda run: lifecycle.retry(
-                run,
-                started_at=started_at,
-                now=now,
-                at=at,
-                look_ahead=look_ahead,
-                error=error,
-                signature=group,
-            ),
-            note,
+        return Ending(item, _after_failure(item, failed, decision, now, look_ahead), note)
+
+
+def _after_failure(
+    item: InHand, failed: Failed, decision: RetryAt | Bury, now: datetime, look_ahead: timedelta
+) -> Build:
+    """Return the transition that a failure's decision means."""
+    started_at = item.started_at
+    assert started_at is not None
+    group = signature(failed.error_type, failed.message)
+    error = f"{failed.error_type}: {failed.message}"[:SUMMARY_LENGTH]
+    if isinstance(decision, Bury):
+        return lambda run: lifecycle.bury(
+            run,
+            now=now,
+            reason=decision.reason.value,
+            error=error,
+            signature=group,
+            started_at=started_at,
         )
-
-
-def _still_mine(item: InHand, outcome: RunOutcome) -> bool:
-    if isinstance(outcome, RunApplied) or outcome.current is None:
-        return False
-    current = outcome.current
-    return (
-        current.state is RunState.LEASED
-        and current.session == item.session
-        and current.fence == item.run.fence
+    return lambda run: lifecycle.retry(
+        run,
+        started_at=started_at,
+        now=now,
+        at=decision.at,
+        look_ahead=look_ahead,
+        error=error,
+        signature=group,
     )
+
+
+def _applied(move: Transition, outcome: RunOutcome) -> Run | None:
+    """Return the run as this way out left it, None if it was not made.
+
+    A stale answer may be one's own: the write was made earlier, and its answer was lost for so
+    long that it is being written once more.
+    """
+    if isinstance(outcome, RunApplied):
+        return outcome.run
+    current, after = outcome.current, move.after
+    if current is None or after.state is RunState.LEASED:
+        return None
+    same = (current.state, current.fence, current.attempt, current.spent, current.reason) == (
+        after.state,
+        after.fence,
+        after.attempt,
+        after.spent,
+        after.reason,
+    )
+    return current if same else None
+
+
+def _still_mine(item: InHand, outcome: RunOutcome) -> Run | None:
+    """Return the row as a friend left it, if it is still leased under this fence and session."""
+    current = outcome.run if isinstance(outcome, RunApplied) else outcome.current
+    if current is None or current.state is not RunState.LEASED:
+        return None
+    mine = current.session == item.session and current.fence == item.run.fence
+    return current if mine else None
 
 
 def _attempt(

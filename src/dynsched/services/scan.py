@@ -114,6 +114,9 @@ class Scanner:
                 lane.more = len(found) > want
                 break
             after, wrapped = "", True
+        else:
+            # Nothing but rows that must wait, so far: the next reading goes on behind them.
+            lane.turn = after
         return list(found.values())
 
 

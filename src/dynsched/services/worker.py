@@ -29,6 +29,7 @@ from dynsched.services.leadout import LeadOut, step_back
 from dynsched.services.look import Found, Look, Looked
 from dynsched.services.parts import PartCache
 from dynsched.services.permits import PermitDesk
+from dynsched.services.progress import ProgressNotes
 from dynsched.services.refusals import Refusals
 from dynsched.services.scan import LaneName, Scanner
 from dynsched.services.session import SessionKeeper
@@ -83,6 +84,11 @@ class Worker:
         slots: where handlers run.
     """
 
+    _given_up = 0  # handlers that still run although their runs were written off
+    _reconciled_at: datetime | None = None
+    _foreign_at: datetime | None = None
+    _drain_until: datetime | None = None
+
     def __init__(
         self,
         store: Store,
@@ -99,14 +105,13 @@ class Worker:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._keeper = keeper
-        self._hand = hand
-        self._slots = slots
+        self._keeper, self._hand, self._slots = keeper, hand, slots
         self._queues = tuple(queues)
         self._desk = PermitDesk(store)
         self._look = Look(store, clock=clock, desk=self._desk)
         self._endings = Endings(store, clock=clock, rng=rng, desk=self._desk)
         self._scanner = Scanner(store)
+        self._progress = ProgressNotes(store, clock=clock, hand=hand)
         self._turns = WeightedTurns()
         self._refusals = Refusals(settings=settings, runner=runner, hand=hand, peek=self._peek)
         self._lead_out = LeadOut(
@@ -122,18 +127,19 @@ class Worker:
         self._finished: queue.SimpleQueue[InHand] = queue.SimpleQueue()
         self._unwritten: list[Ending] = []
         self._stranded: list[InHand] = []
-        self._given_up = 0
-        self._reconciled_at: datetime | None = None
-        self._foreign_at: datetime | None = None
-        self._drain_until: datetime | None = None
         self.wake = threading.Event()
 
     # steps
 
     @property
     def drained(self) -> bool:
-        """Return whether the worker was asked to drain and has nothing in hand any more."""
-        return self._drain_until is not None and not len(self._hand) and not self._unwritten
+        """Return whether the worker was asked to drain and has no run of its own any more.
+
+        Handlers that were given up may still run; they end with the process.
+        """
+        if self._drain_until is None or self._unwritten or self._stranded:
+            return False
+        return all(item.given_up for item in self._hand.items())
 
     def drain(self) -> None:
         """Stop claiming; handlers get the grace, then their runs are handed back."""
@@ -163,6 +169,7 @@ class Worker:
         if session is None:
             return report
         self._reconcile(session, now)
+        self._progress.write(now)
         if self._drain_until is None:
             self._fill_slots(session, now, report)
         return report
