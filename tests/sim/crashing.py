@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from dynsched.errors import DynschedError
 from dynsched.testing.faults import Call, Crash, Fault, Plan
@@ -78,6 +79,7 @@ class Trial:
 
     world: World
     process: Process
+    acted_at: datetime
     calls: list[Call] = field(default_factory=list)
     done: bool = False
     crashed: bool = False
@@ -92,7 +94,7 @@ def run_trial(scenario: Scenario, blow: Blow | None) -> Trial:
     process = _process(world, None if blow is None else blow.plan)
     if scenario.ready is not None:
         scenario.ready(world, process)
-    trial = Trial(world, process)
+    trial = Trial(world, process, world.clock.now())
     before = len(process.engine.calls)
     _act(scenario, trial, process)
     trial.calls = process.engine.calls[before:]
@@ -129,7 +131,8 @@ def strike(scenario: Scenario) -> list[str]:
     plain = run_trial(scenario, None)
     assert plain.done
     found = [f"without a fault: {failure}" for failure in plain.failures]
-    expected = plain.world.outcome()
+    until = plain.acted_at
+    expected = plain.world.outcome(until)
     for blow in blows(plain.calls):
         try:
             trial = run_trial(scenario, blow)
@@ -137,8 +140,8 @@ def strike(scenario: Scenario) -> list[str]:
             found.append(f"{_told(plain, blow)}: raised {error!r}")
             continue
         broken = trial.failures
-        if trial.done and trial.world.outcome() != expected:
-            broken = [*broken, f"ended as {_differing(trial.world.outcome(), expected)}"]
+        if trial.done and (outcome := trial.world.outcome(until)) != expected:
+            broken = [*broken, f"ended as {_differing(outcome, expected)}"]
         found += [f"{_told(plain, blow)}: {failure}" for failure in broken]
     return found
 

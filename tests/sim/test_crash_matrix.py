@@ -11,12 +11,11 @@ from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import RunState
 from dynsched.domain.target import HandlerTarget
 from dynsched.services.slots import Work
-from dynsched.services.specs import AtSpec, CronSpec, EverySpec, JobSpec
+from dynsched.services.specs import AtSpec, CronSpec, JobSpec
 from dynsched.storage.codec import decode_job
 from tests.sim.crashing import Scenario, strike
 from tests.sim.world import BEGIN, LARGE, Process, World
 
-HOURLY = CronSpec(expr="30 * * * *")
 NO_WAIT = Policies(
     overlap=Overlap.ALLOW,
     timeout=None,
@@ -47,28 +46,29 @@ class Losing:
 
 
 def due_jobs(world: World, maker: Process) -> None:
-    """Leave jobs that are due: one for now, one after an outage, one to be retried, one broken."""
+    """Leave jobs that are due: for now, after an outage, for a retry, with spans to be archived."""
     create = maker.operations.create
     create(job("once", "once"))
-    maker.operations.enqueue(maker.operations.find("once").job_id)
-    outage = {CatchUp.LATEST: "latest", CatchUp.ALL: "all", CatchUp.SKIP: "skip"}
-    for catch_up, name in outage.items():
-        policies = Policies(
-            catch_up=catch_up, catch_up_max=3, overlap=Overlap.ALLOW, timeout=None
-        )
-        create(job(name, "quiet", schedule=EverySpec(every=5 * MINUTE), policies=policies))
-    create(job("hourly", schedule=HOURLY))
+    maker.operations.enqueue(maker.operations.find("once").job_id, at=BEGIN)
+    for catch_up in CatchUp:
+        policies = Policies(catch_up=catch_up, catch_up_max=3, overlap=Overlap.ALLOW, timeout=None)
+        schedule = CronSpec(expr="*/20 * * * * *", seconds=True, end=BEGIN + 10 * MINUTE)
+        create(job(catch_up.value, "quiet", schedule=schedule, policies=policies))
+    create(job("later", "later", schedule=CronSpec(expr="30 */4 * * * *", seconds=True)))
+    # Each outage is a span; the third one does not fit in the row and pushes the first one out.
+    for _ in range(2):
+        world.clock.step(timedelta(minutes=3))
+        maker.dispatcher.tick()
+        run_all(maker)
+    world.clock.step(timedelta(minutes=3))
+
+
+def run_all(process: Process) -> None:
+    """Run what is due, and write how it ended."""
     for _ in range(3):
-        maker.worker.poll()
-    # Outages fill the spans that fit in the row, so that the next one writes one apart.
-    for _ in range(3):
-        world.clock.step(timedelta(minutes=31))
-        maker.keeper.close()
-        if world.clock.now() < BEGIN + timedelta(minutes=80):
-            maker.dispatcher.tick()
-            maker.worker.poll()
-            maker.worker.poll()
-    maker.keeper.close()
+        process.worker.look_again()
+        process.worker.poll()
+    process.keeper.close()
 
 
 def ready_runs(world: World, maker: Process) -> None:
@@ -111,35 +111,41 @@ def start_all(world: World, process: Process) -> None:
 
 
 def lost_runs(world: World, maker: Process) -> None:
-    """Leave the runs of a worker that died: one free, one waited for, one twice lost before."""
+    """Leave the runs of workers that died: one twice lost before, one free, one waited for."""
     operations = maker.operations
+    operations.create(job("poison"))
+    operations.enqueue(operations.find("poison").job_id, at=BEGIN)
+    for _ in range(2):
+        lose_worker(world)
+        world.clock.step(timedelta(seconds=36))
+        maker.reaper.sweep()
+    lose_worker(world)
     for name, policies in (("free", NO_WAIT), ("queues", forbids(Overlap.QUEUE_ONE))):
         operations.create(job(name, policies=policies))
         operations.enqueue(operations.find(name).job_id)
-    operations.create(job("poison"))
-    operations.enqueue(operations.find("poison").job_id)
-    for _ in range(3):
-        lost = Process(world, slots=Losing())
-        lost.worker.poll()
-        lost.runner.close()
-        world.clock.step(timedelta(seconds=36))
-        maker.reaper.sweep()
-    lost = Process(world, slots=Losing())
-    lost.worker.poll()
+    lose_worker(world)
     operations.enqueue(operations.find("queues").job_id)
     maker.worker.poll()
     maker.keeper.close()
     world.clock.step(timedelta(seconds=36))
 
 
+def lose_worker(world: World) -> None:
+    """Let a worker claim and start what is due, and die of it."""
+    lost = Process(world, slots=Losing())
+    lost.worker.poll()
+    lost.runner.close()
+
+
 def one_job(world: World, maker: Process) -> None:
     """Leave a job that is due every half minute, served some way ahead."""
-    maker.operations.create(job("j", "quiet", schedule=EverySpec(every=timedelta(seconds=15))))
+    maker.operations.create(
+        job("j", "quiet", schedule=CronSpec(expr="*/15 * * * * *", seconds=True))
+    )
     world.clock.step(timedelta(seconds=20))
     maker.dispatcher.tick()
-    maker.worker.poll()
+    run_all(maker)
     world.clock.step(timedelta(seconds=41))
-    maker.keeper.close()
 
 
 def paused_job(world: World, maker: Process) -> None:
@@ -153,9 +159,12 @@ def dead_run(world: World, maker: Process) -> None:
     """Leave a dead run."""
     maker.operations.create(job("never", "never"))
     maker.operations.enqueue(maker.operations.find("never").job_id)
-    maker.worker.poll()
-    maker.worker.poll()
-    maker.keeper.close()
+    run_all(maker)
+
+
+def job_to_enqueue(world: World, maker: Process) -> None:
+    """Leave a job without a schedule."""
+    maker.operations.create(job("j"))
 
 
 def nothing(world: World, maker: Process) -> None:
@@ -214,7 +223,9 @@ SCENARIOS = {
     ),
     "edit": Scenario(
         one_job,
-        lambda w, p: p.operations.reschedule(id_of(p), EverySpec(every=timedelta(seconds=25))),
+        lambda w, p: p.operations.reschedule(
+            id_of(p), CronSpec(expr="*/25 * * * * *", seconds=True)
+        ),
     ),
     "delete": Scenario(
         one_job,
@@ -230,8 +241,8 @@ SCENARIOS = {
         acked=lambda w: len(list(w.runs())) == 1,
     ),
     "enqueue": Scenario(
-        lambda w, p: [p.operations.create(job("j"))] and None,
-        lambda w, p: p.operations.enqueue(id_of(p), LARGE, key="order-7"),
+        job_to_enqueue,
+        lambda w, p: p.operations.enqueue(id_of(p), LARGE, key="order-7", at=BEGIN),
         again=True,
         acked=lambda w: len(list(w.runs())) == 1,
     ),

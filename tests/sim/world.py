@@ -162,8 +162,8 @@ class World:
             if changes[-1].after is not None:
                 yield changes[-1].after
 
-    def outcome(self) -> dict[str, list[str]]:
-        """Return how runs ended, by job, instant and kind, so that worlds can be compared."""
+    def outcome(self, until: datetime) -> dict[str, list[str]]:
+        """Return how runs ended that were for an instant up to `until`, to compare worlds."""
         names = {
             row.key.pk: str(row.body["n"])
             for row in self.history.rows.values()
@@ -171,6 +171,8 @@ class World:
         }
         found: dict[str, list[str]] = {}
         for run in self.runs():
+            if run.scheduled_for > until:
+                continue
             name = f"{names[run.job_id]} {to_text(run.scheduled_for)} {run.key.kind.value}"
             reason = run.reason.partition(":")[0]
             found.setdefault(name, []).append(f"{run.state.value} {reason}".strip())

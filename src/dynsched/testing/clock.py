@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime, timedelta
 
-from dynsched.domain.instants import to_utc
+from dynsched.domain.instants import Signal, to_utc
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -67,7 +67,7 @@ class SettableClock:
         """Let that many seconds pass, at once."""
         self.step(timedelta(seconds=max(seconds, 0)))
 
-    def wait_for(self, event: threading.Event, seconds: float) -> bool:
+    def wait_for(self, event: Signal, seconds: float) -> bool:
         """Let the seconds pass unless the event is set; return whether it is."""
         if not event.is_set():
             self.wait(seconds)

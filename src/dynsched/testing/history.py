@@ -205,9 +205,7 @@ class RecordingEngine:
         """Close the engine; the history stays."""
         self._engine.close()
 
-    def _noted(
-        self, writes: Sequence[Write], make: Callable[[], list[Outcome]]
-    ) -> list[Outcome]:
+    def _noted(self, writes: Sequence[Write], make: Callable[[], list[Outcome]]) -> list[Outcome]:
         with self.history.lock:
             outcomes = make()
             for write, outcome in zip(writes, outcomes, strict=True):

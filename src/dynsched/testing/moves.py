@@ -18,9 +18,7 @@ COUNTS = ("fence", "attempt", "spent", "losses", "replays")
 
 def _grows(before: Run, after: Run, **by: int) -> bool:
     """Say whether the counts grew by so much, and those not named not at all."""
-    return all(
-        getattr(after, name) - getattr(before, name) == by.get(name, 0) for name in COUNTS
-    )
+    return all(getattr(after, name) - getattr(before, name) == by.get(name, 0) for name in COUNTS)
 
 
 def _reported(before: Run, after: Run, **by: int) -> bool:
@@ -79,8 +77,9 @@ SHAPES: Mapping[Event, Shape] = {
     Event.RESTORE: lambda before, after: _grows(before, after) and before.hidden,
     Event.ASK_CANCEL: lambda before, after: _grows(before, after) and after.cancel_requested,
     Event.PULL_FORWARD: _grows,
-    Event.MARK_WAITER: lambda before, after: _grows(before, after)
-    and after.waiter != before.waiter,
+    Event.MARK_WAITER: lambda before, after: (
+        _grows(before, after) and after.waiter != before.waiter
+    ),
 }
 
 
