@@ -73,6 +73,9 @@ def decide_overlap(
         waiter_run: the named waiter's row.
     """
     me = (run.run_id, run.fence)
+    if holder is not None and holder[0] == me[0] and holder[1] > me[1]:
+        # This claim was frozen, and the run has changed hands meanwhile: its newer holder stays.
+        return OverlapDecision(Answer.WAIT, holder, waiter)
     first = run.key.kind is RunKind.CRON and run.replays == 0 and run.attempt == 0
     blocked = holder != me and holds(holder, holder_run)
     waiting = (
