@@ -71,6 +71,7 @@ class Reaper:
             StoreError: the store failed; the next sweep repeats what is missing.
         """
         report = self._report = SweepReport()
+        self._store.refresh_by(self._clock.now())  # what is returned goes to a lane that is read
         sessions = self._store.control.sessions()
         now = self._clock.now()
         check_clock(self._store.engine.store_time(), now, self._settings)
@@ -95,6 +96,7 @@ class Reaper:
         """
         report = self._report = SweepReport()
         now = self._clock.now()
+        self._store.refresh_by(now)
         for name in self._locks.dead():
             session = self._store.control.session(name)
             if session is not None and session.open:
