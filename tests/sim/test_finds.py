@@ -129,3 +129,21 @@ def test_a_frozen_claim_leaves_the_permit_to_the_newer_lease_of_its_run() -> Non
         for run in (newer.run, frozen.run, other.run)
     ]
     assert answers == [Answer.GRANT, Answer.WAIT, Answer.WAIT]
+
+
+def test_a_jobs_coming_runs_do_not_hide_the_due_ones_of_another_job() -> None:
+    """Where a tenant's jobs take turns, a scan passes over a job, not over its tenant."""
+    world = World.new()
+    operations = Process(world).operations
+    for name in ("a", "b"):
+        spec = JobSpec(
+            name=name,
+            target=HandlerTarget("ok"),
+            policies=Policies(share_by_job=True, overlap=Overlap.ALLOW, timeout=None),
+        )
+        operations.create(spec)
+    ids = sorted(operations.find(name).job_id for name in ("a", "b"))
+    for _ in range(100):
+        operations.enqueue(ids[0], delay=timedelta(hours=1))
+    operations.enqueue(ids[1])
+    assert Process(world).worker.poll().started == 1

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from dynsched.domain.job import Priority
 from dynsched.domain.run import Run
 from dynsched.domain.selection import in_turn
-from dynsched.storage.placement import after_tenant, ready_sort
+from dynsched.storage.placement import after_share, after_tenant, ready_sort
 from dynsched.storage.store import Store
 
 QUERIES_MAX = 12  # of one reading: tenants reached, or pages of rows that must wait
@@ -122,6 +122,8 @@ class Scanner:
 
 def _behind(last: Run, good: list[Run], now: datetime) -> str:
     """Return where to read on: behind the last tenant, or behind rows of it that must wait."""
-    if last.available_at > now or any(run.tenant == last.tenant for run in good):
+    if any(run.tenant == last.tenant for run in good):
         return after_tenant(last.share)
+    if last.available_at > now:
+        return after_share(last.share)  # the tenant's next job may have rows that are due
     return ready_sort(last)
