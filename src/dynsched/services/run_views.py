@@ -89,12 +89,8 @@ class RunDetail:
 
 
 def moment(run: Run) -> datetime:
-    """Return the instant that a run is listed by: its end, its start, or when it may start."""
-    if run.ended_at is not None:
-        return run.ended_at
-    if run.state is RunState.LEASED and run.started_at is not None:
-        return run.started_at
-    return run.available_at
+    """Return the instant that a run is listed by: its end, else when it may or might start."""
+    return run.available_at if run.ended_at is None else run.ended_at
 
 
 class RunViews:

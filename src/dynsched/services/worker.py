@@ -135,6 +135,11 @@ class Worker:
         """Return whether the worker was asked to drain and has nothing in hand any more."""
         return self._drain_until is not None and not len(self._hand) and not self._unwritten
 
+    @property
+    def idle(self) -> bool:
+        """Return whether it has nothing in hand and nothing to write."""
+        return not len(self._hand) and not self._unwritten and self._finished.empty()
+
     def drain(self) -> None:
         """Stop claiming; handlers get the grace, then their runs are handed back."""
         if self._drain_until is None:
