@@ -30,13 +30,6 @@ from dynsched.domain.retry import RetryPolicy
 from dynsched.errors import InvalidInput
 from dynsched.services.job_views import coming
 
-TITLES = {
-    Fate.NEW: "new",
-    Fate.UNCHANGED: "unchanged",
-    Fate.EXISTS: "exists",
-    Fate.REPLACED: "replaced",
-}
-
 
 @click.group("import", cls=Group, examples=("import crontab /etc/crontab --system --dry-run",))
 def import_group() -> None:
@@ -148,14 +141,11 @@ def _print_plan(runtime: Runtime, plan: Plan, *, dry_run: bool, refused: bool) -
     rows = []
     for planned in plan.planned:
         ahead = coming(planned.job, now, 1)
-        fate = TITLES[planned.fate]
-        if planned.differs and planned.fate is Fate.EXISTS:
-            fate += f" (other {', '.join(planned.differs)})"
         user = f" (as {planned.entry.user})" if planned.entry.user else ""
         rows.append(
             (
                 str(planned.entry.line),
-                fate,
+                planned.fate.value,
                 planned.spec.name,
                 when(ahead[0], now) if ahead else "-",
                 planned.entry.expr,
@@ -169,6 +159,13 @@ def _print_plan(runtime: Runtime, plan: Plan, *, dry_run: bool, refused: bool) -
 
 def _print_notes(plan: Plan, *, refused: bool) -> None:
     for text in lines_of(plan.warnings):
+        click.echo(f"warning: {visible(text)}", err=True)
+    left = [planned for planned in plan.planned if planned.fate is Fate.EXISTS]
+    for planned in left:
+        text = (
+            f"line {planned.entry.line}: job {planned.spec.name} has another"
+            f" {' and '.join(planned.differs)} and was left alone (--replace changes it)"
+        )
         click.echo(f"warning: {visible(text)}", err=True)
     for text in lines_of(plan.problems):
         click.echo(f"bad {visible(text)}", err=True)

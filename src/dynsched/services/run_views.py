@@ -29,6 +29,7 @@ BUCKETS_AHEAD = 65  # the longest default back-off is an hour
 HOURS_MAX = 24 * 31
 SCAN_PAGE = 500
 SCAN_PAGES = 20
+SCAN_PAGES_FEW = 2  # where the scan is only a net
 PAGE = 100
 
 
@@ -192,8 +193,8 @@ class RunViews:
                     found = list(islice(lane_runs, query.limit + 1))
                     if len(found) > query.limit:
                         notes.append(
-                            f"{queue}/{priority.value}: lane {lane} holds more ready runs, sorted"
-                            " by tenant first"
+                            "not all ready runs were looked at; they lie by tenant first (--tenant"
+                            " leads to one's)"
                         )
                     yield from found
 
@@ -210,7 +211,7 @@ class RunViews:
             after = ready_sort(page[-1])
 
     def _failed(self, query: RunQuery, now: datetime, notes: list[str]) -> Iterator[Run]:
-        """Read the coming retries: minute buckets first, then all rows if only they are wanted."""
+        """Read the coming retries: the minute buckets first, then a bounded number of all rows."""
         present = minute_of(now)
         cursors = self._store.control.cursors("retry", self._store.topology.shards)
         first = min((one.minute for one in cursors if one is not None), default=present)
@@ -221,12 +222,16 @@ class RunViews:
                 yield from self._store.runs.waiting(
                     minute, shard, minute_start(minute + 1), most=query.limit + 1
                 )
-        if query.states == {RunState.FAILED}:
-            yield from self._scan(query, notes)
-        else:
+        # A longer back-off, or a cursor far behind, lies outside: a small store is read whole.
+        pages = SCAN_PAGES if query.states == {RunState.FAILED} else SCAN_PAGES_FEW
+        later: list[str] = []
+        for run in self._scan(query, later, pages):
+            if run.state is RunState.FAILED:
+                yield run
+        if later:
             notes.append(
-                f"retries due after {to_text(minute_start(last + 1))} are left out"
-                " (ask for the state failed alone)"
+                f"retries due after {to_text(minute_start(last + 1))} may be left out"
+                " (--job leads to all of a job)"
             )
 
     def _dead(self, query: RunQuery, now: datetime, notes: list[str]) -> Iterator[Run]:
@@ -243,7 +248,9 @@ class RunViews:
         since = query.since or now - RECENT
         if not self._store.topology.keep_ended:
             notes.append("this store keeps no index of ended runs (--job leads to all of a job)")
-            yield from (run for run in self._scan(query, notes) if moment(run) >= since)
+            for run in self._scan(query, notes, SCAN_PAGES):
+                if run.state in ENDED and moment(run) >= since:
+                    yield run
             return
         hour, oldest = minute_of(now) // 60, minute_of(since) // 60
         if hour - oldest > HOURS_MAX:
@@ -265,16 +272,16 @@ class RunViews:
             yield from kept
             hour -= 1
 
-    def _scan(self, query: RunQuery, notes: list[str]) -> Iterator[Run]:
+    def _scan(self, query: RunQuery, notes: list[str], pages: int) -> Iterator[Run]:
         """Read all rows in no order, a bounded number of pages."""
         cursor: str | None = None
-        for _ in range(SCAN_PAGES):
+        for _ in range(pages):
             runs, cursor = self._store.runs.scan(SCAN_PAGE, cursor)
             yield from filter(query.fits, runs)
             if cursor is None:
                 return
         notes.append(
-            f"the list may lack some: only {SCAN_PAGE * SCAN_PAGES:,} rows were looked at"
+            f"the list may lack some: only {SCAN_PAGE * pages:,} rows were looked at"
             " (--job leads to all of a job)"
         )
 
