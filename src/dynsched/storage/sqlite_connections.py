@@ -244,12 +244,10 @@ class FileConnections:
             if self._idle:
                 return self._idle.pop()
         try:
-            connection = self._open(timeout_s=self._timeout_s)
-            connection.execute("pragma query_only = on")
+            return self._open(timeout_s=self._timeout_s)
         except BaseException:
             self._leave()
             raise
-        return connection
 
     def give_back(self, connection: sqlite3.Connection) -> None:
         """Keep a reader for the next, or close it."""
