@@ -20,6 +20,7 @@ from dynsched.domain.retry import Bury, Failed, RetryAt, decide, signature
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.services.hand import InHand
 from dynsched.services.permits import PermitDesk
+from dynsched.services.run_lines import log_move
 from dynsched.storage.runs import Attempt, RunApplied, RunOutcome
 from dynsched.storage.store import Store
 from dynsched.targets.result import Snoozed, Succeeded, WasCancelled
@@ -97,6 +98,7 @@ class Endings:
     def _follow(self, item: InHand, move: Transition, run: Run) -> None:
         """Do what follows a way out: hints and marks, which may all be lost without harm."""
         item.run = run
+        log_move(run.job_id if item.job is None else item.job.name, move)
         if item.permit is not None:
             self._desk.freed(item.permit)
         if move.before.waiter is not None:

@@ -141,6 +141,11 @@ class Worker:
             return False
         return all(item.given_up for item in self._hand.items())
 
+    @property
+    def idle(self) -> bool:
+        """Return whether it has nothing in hand and nothing to write."""
+        return not len(self._hand) and not self._unwritten and self._finished.empty()
+
     def drain(self) -> None:
         """Stop claiming; handlers get the grace, then their runs are handed back."""
         if self._drain_until is None:
