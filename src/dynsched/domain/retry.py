@@ -38,10 +38,11 @@ _PARTICULARS = tuple(
         r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b",  # UUID
         r"\b[A-Za-z][A-Za-z0-9+.-]{1,15}://[^\s'\"<>]+",  # address
         r"(?<![\w/.~])(?:\.{0,2}/|~/|[A-Za-z]:\\)[^\s'\"<>|:;,()\[\]]+",  # path
+        r"(?<!\w)[-+]?\d+(?:[.,:_]\d+)*(?:[eE][-+]?\d+)?(?!\w)",  # number
         r"\b0[xX][0-9a-fA-F]+\b",  # hexadecimal
         r"\b(?=[a-fA-F]*\d)[0-9a-fA-F]{8,}\b",  # bare hexadecimal id
         r"\b(?=[A-Za-z]*\d)[A-Za-z0-9]{16,}\b",  # token
-        r"(?<![\w])[-+]?\d+(?:[.,:_]\d+)*(?:[eE][-+]?\d+)?|\d+",  # number
+        r"\d+",  # digits inside words
     )
 )
 _SEVERAL = re.compile(r"#(?:[,;\s]*#)+")
