@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import dynsched
+from dynsched.clock import SystemClock
 from dynsched.domain.retry import Failed, Hint
 from dynsched.domain.target import CommandTarget
 from dynsched.targets.context import Context
@@ -26,10 +27,10 @@ from dynsched.targets.runner import TargetRunner
 from dynsched.targets.stop import Limits, Stop, StopReason
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
-SHORT = timedelta(milliseconds=150)
+SHORT, LONG = timedelta(milliseconds=150), timedelta(hours=1)
 
 
-class FixedDay:
+class FixedDay(SystemClock):
     """A clock whose day stands still and whose seconds run."""
 
     def now(self) -> datetime:
@@ -243,18 +244,17 @@ def test_a_command_may_clean_up_after_the_soft_limit(runner: TargetRunner, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("reason", "graces"),
-    [
-        (StopReason.CANCELLED, {"kill_grace": SHORT, "lease_lost_grace": timedelta(hours=1)}),
-        (StopReason.LEASE_LOST, {"kill_grace": timedelta(hours=1), "lease_lost_grace": SHORT}),
-    ],
+    ("reason", "usual", "lost"),
+    [(StopReason.CANCELLED, SHORT, LONG), (StopReason.LEASE_LOST, LONG, SHORT)],
     ids=str,
 )
 def test_a_stopped_command_is_killed_after_its_grace(
-    tmp_path: Path, reason: StopReason, graces: dict[str, timedelta]
+    tmp_path: Path, reason: StopReason, usual: timedelta, lost: timedelta
 ) -> None:
     """A cancel or a lost lease ends the group within its own bound, whatever it traps."""
-    runner = TargetRunner(None, allow_commands=True, clock=FixedDay(), **graces)
+    runner = TargetRunner(
+        None, allow_commands=True, clock=FixedDay(), kill_grace=usual, lease_lost_grace=lost
+    )
     fifo, stop = tmp_path / "started", Stop()
     os.mkfifo(fifo)
 
@@ -342,7 +342,7 @@ def test_another_user_s_command_is_refused_unless_root() -> None:
         "print(refusal_of_user(CommandTarget('true', user='root')))\n"
     )
     path = {"PYTHONPATH": str(Path(dynsched.__file__).parents[1])}
-    said = subprocess.run(  # noqa: S603  # our own interpreter and code
+    said = subprocess.run(  # our own interpreter and code
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=path
     )
     assert "start a worker as that user or as root" in said.stdout

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 
 from dynsched.domain.instants import from_text, to_text
 from dynsched.domain.job import Job, Priority
@@ -37,9 +38,11 @@ class RunKind(StrEnum):
     BACKFILL = "b"  # made by people for a past instant
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunKey:
     """What makes a run unique: (job, instant) for a cron run, with a nonce for other kinds.
+
+    It has no slots, so that its texts are made once: each step of a run's way asks for them.
 
     Attributes:
         nonce: "" for cron runs; `{spread partition}-{random}` for others, which are spread over
@@ -58,13 +61,13 @@ class RunKey:
             return self.job_id
         return f"{self.job_id}#{self.nonce.partition('-')[0]}"
 
-    @property
+    @cached_property
     def sort(self) -> str:
         """Return the base sort key; history by time is one query."""
         tail = f"#{self.nonce}" if self.nonce else ""
         return f"{to_text(self.scheduled_for)}#{self.kind.value}{tail}"
 
-    @property
+    @cached_property
     def run_id(self) -> str:
         """Return the id that people and APIs use."""
         return f"{self.job_id}@{self.sort.replace('#', '-', 1).replace('#', '')}"

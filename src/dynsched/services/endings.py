@@ -16,7 +16,7 @@ from random import Random
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import EPOCH, Clock
 from dynsched.domain.lifecycle import Transition
-from dynsched.domain.retry import Bury, Failed, decide, signature
+from dynsched.domain.retry import Bury, Failed, RetryAt, decide, signature
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.services.hand import InHand
 from dynsched.services.permits import PermitDesk
@@ -198,8 +198,7 @@ class Endings:
     def _of_failure(
         self, item: InHand, failed: Failed, now: datetime, look_ahead: timedelta
     ) -> Ending:
-        started_at, job = item.started_at, item.job
-        assert started_at is not None
+        job = item.job
         assert job is not None
         decision = decide(
             job.policies.retry,
@@ -209,8 +208,6 @@ class Endings:
             rng=self._rng,
             limit=item.run.limit,
         )
-        group = signature(failed.error_type, failed.message)
-        error = f"{failed.error_type}: {failed.message}"[:SUMMARY_LENGTH]
         detail = failed.trace_tail or ("" if failed.output is None else json.dumps(failed.output))
         note = _attempt(
             item,
@@ -220,34 +217,35 @@ class Endings:
             message=failed.message,
             detail=detail,
         )
-        if isinstance(decision, Bury):
-            reason = decision.reason.value
-            return Ending(
-                item,
-                lambda run: lifecycle.bury(
-                    run,
-                    now=now,
-                    reason=reason,
-                    error=error,
-                    signature=group,
-                    started_at=started_at,
-                ),
-                note,
-            )
-        at = decision.at
-        return Ending(
-            item,
-            lambda run: lifecycle.retry(
-                run,
-                started_at=started_at,
-                now=now,
-                at=at,
-                look_ahead=look_ahead,
-                error=error,
-                signature=group,
-            ),
-            note,
+        return Ending(item, _after_failure(item, failed, decision, now, look_ahead), note)
+
+
+def _after_failure(
+    item: InHand, failed: Failed, decision: RetryAt | Bury, now: datetime, look_ahead: timedelta
+) -> Build:
+    """Return the transition that a failure's decision means."""
+    started_at = item.started_at
+    assert started_at is not None
+    group = signature(failed.error_type, failed.message)
+    error = f"{failed.error_type}: {failed.message}"[:SUMMARY_LENGTH]
+    if isinstance(decision, Bury):
+        return lambda run: lifecycle.bury(
+            run,
+            now=now,
+            reason=decision.reason.value,
+            error=error,
+            signature=group,
+            started_at=started_at,
         )
+    return lambda run: lifecycle.retry(
+        run,
+        started_at=started_at,
+        now=now,
+        at=decision.at,
+        look_ahead=look_ahead,
+        error=error,
+        signature=group,
+    )
 
 
 def _still_mine(item: InHand, outcome: RunOutcome) -> bool:

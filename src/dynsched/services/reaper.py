@@ -18,6 +18,7 @@ from dynsched.errors import DynschedError
 from dynsched.services.dispatcher import check_clock
 from dynsched.services.endings import attempt_expiry
 from dynsched.services.session import SessionLocks
+from dynsched.services.sweep import DailySweep
 from dynsched.settings import Settings
 from dynsched.storage.control import Session
 from dynsched.storage.runs import Attempt, RunApplied
@@ -26,7 +27,6 @@ from dynsched.storage.store import Store
 log = logging.getLogger("dynsched.reaper")
 
 RETURNED_MAX = 10_000  # runs of one session that one sweep returns; the next goes on
-SWEEP_PAGE = 500
 PURGE_MAX = 5_000
 REBUILDS = 5
 POISON_GROUP = "poison000000"
@@ -130,6 +130,12 @@ class Reaper:
                 self._report.late += 1
                 log.warning("run %s was found by a re-reading of %s", seen.run_id, session)
 
+    def _sweep_all(self, now: datetime) -> None:
+        sweep = DailySweep(
+            self._store, clock=self._clock, settings=self._settings, give_back=self._return_run
+        )
+        self._report.late += sweep.run(now).late
+
     def _return_run(self, seen: Run, session: str, now: datetime) -> bool:
         """Return one run under its fence; one broken row never blocks the rest."""
         try:
@@ -162,29 +168,6 @@ class Reaper:
             now = self._clock.now()
             if waiting is not None and waiting.state is RunState.READY:
                 self._store.runs.apply(lifecycle.pull_forward(waiting, now=now))
-
-    def _sweep_all(self, now: datetime) -> None:
-        """Look at every run: one whose session is closed long since, or gone, is returned."""
-        open_or_recent = {
-            session.session
-            for session in self._store.control.sessions()
-            if session.open or session.closed_at is None or now - session.closed_at < _RECENT
-        }
-        cursor: str | None = None
-        while True:
-            runs, cursor = self._store.runs.scan(SWEEP_PAGE, cursor)
-            for run in runs:
-                if run.state is RunState.LEASED and run.session not in open_or_recent:
-                    session = run.session or ""
-                    row = self._store.control.session(session)
-                    if (row is None or not row.open) and self._return_run(run, session, now):
-                        self._report.late += 1
-                        log.warning("run %s was found by the daily sweep", run.run_id)
-            if cursor is None:
-                return
-
-
-_RECENT = timedelta(minutes=65)
 
 
 def _lost(run: Run, now: datetime) -> Attempt:

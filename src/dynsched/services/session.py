@@ -170,7 +170,8 @@ class SessionKeeper:
             self._known_mono = mono + self._settings.lease.total_seconds()
 
     def _look_around(self) -> None:
-        """Note which sessions serve the same queues: lanes are shared out among them."""
+        """Read the map, and which sessions serve the same queues: they share the lanes out."""
+        self._store.refresh()
         queues = set(self._identity.queues)
         self.others = tuple(
             item.session

@@ -83,6 +83,11 @@ class Worker:
         slots: where handlers run.
     """
 
+    _given_up = 0  # handlers that still run although their runs were written off
+    _reconciled_at: datetime | None = None
+    _foreign_at: datetime | None = None
+    _drain_until: datetime | None = None
+
     def __init__(
         self,
         store: Store,
@@ -122,10 +127,6 @@ class Worker:
         self._finished: queue.SimpleQueue[InHand] = queue.SimpleQueue()
         self._unwritten: list[Ending] = []
         self._stranded: list[InHand] = []
-        self._given_up = 0
-        self._reconciled_at: datetime | None = None
-        self._foreign_at: datetime | None = None
-        self._drain_until: datetime | None = None
         self.wake = threading.Event()
 
     # steps

@@ -8,7 +8,7 @@ of the minute, readers the largest count under which entries may still lie.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from dynsched.domain.instants import minute_of, to_text
@@ -64,6 +64,10 @@ class Topology:
             if entry.from_minute <= minute:
                 return entry
         return self.entries[0]
+
+    def newest(self) -> Topology:
+        """Return the map with its newest entry only: how everything is written from now on."""
+        return replace(self, entries=self.entries[-1:])
 
     @property
     def shards(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from random import Random
 
 from dynsched.domain.instants import Clock, minute_of
@@ -13,6 +14,7 @@ from dynsched.storage.placement import MapEntry, Topology
 from dynsched.storage.rows import Rows
 from dynsched.storage.runs import RunStore
 
+MAP_AGE = timedelta(seconds=30)
 CURSOR_KINDS = ("due", "retry")
 
 
@@ -30,6 +32,7 @@ class Store:
     def __init__(self, engine: Engine, *, rng: Random) -> None:
         self.engine = engine
         self._rows = Rows(engine, rng, Topology())
+        self._read_at: datetime | None = None
         self.jobs = JobStore(self._rows)
         self.runs = RunStore(self._rows)
         self.control = ControlStore(self._rows)
@@ -38,6 +41,10 @@ class Store:
     def topology(self) -> Topology:
         """Return the map as last read."""
         return self._rows.topology
+
+    def token(self) -> str:
+        """Return a token for a write that a service builds itself."""
+        return self._rows.token()
 
     def refresh(self) -> Topology:
         """Read the map again. Cost: 1 read unit.
@@ -50,6 +57,16 @@ class Store:
             raise NotInitialised("the store is empty: run `dynsched init`")
         self._rows.topology = found
         return found
+
+    def refresh_by(self, now: datetime) -> Topology:
+        """Read the map again unless that was done within `MAP_AGE`.
+
+        A changed map is in force from a minute that lies further ahead than this.
+        """
+        if self._read_at is None or not timedelta(0) <= now - self._read_at < MAP_AGE:
+            self.refresh()
+            self._read_at = now
+        return self.topology
 
     def init(self, topology: Topology, clock: Clock) -> bool:
         """Make tables, the map and the first cursors; safe to repeat, True if anything was made.

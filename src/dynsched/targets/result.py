@@ -70,9 +70,11 @@ class Tail:
         self._limit = limit
         self._chunks: deque[bytes] = deque()
         self._size = 0
+        self._fed = 0
 
     def feed(self, chunk: bytes) -> None:
         """Add what was read."""
+        self._fed += len(chunk)
         self._chunks.append(chunk[-self._limit :])
         self._size += len(self._chunks[-1])
         while self._size - len(self._chunks[0]) >= self._limit:
@@ -83,7 +85,7 @@ class Tail:
         kept = b"".join(self._chunks)[-self._limit :]
         # The cut may have split a character: its remains are not the stream's fault.
         start = 0
-        while self._size > self._limit and start < min(3, len(kept)) and kept[start] & 0xC0 == 0x80:
+        while self._fed > self._limit and start < min(3, len(kept)) and kept[start] & 0xC0 == 0x80:
             start += 1
         return tail(kept[start:].decode("utf-8", "replace"), self._limit)
 

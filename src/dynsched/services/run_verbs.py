@@ -1,0 +1,196 @@
+"""Verbs on runs: enqueue, cancel, and the dead-letter queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from dynsched.domain import lifecycle
+from dynsched.domain.instants import EPOCH, minute_of, to_utc
+from dynsched.domain.job import (
+    Job,
+    Priority,
+)
+from dynsched.domain.lifecycle import Transition
+from dynsched.domain.names import new_id
+from dynsched.domain.payload import Json, check_payload
+from dynsched.domain.run import TERMINAL, Run, RunKey, RunKind, RunState, occur, parse_run_id
+from dynsched.errors import Conflict, IllegalTransition, InvalidInput, NotFound
+from dynsched.services.cancelling import request_cancel
+from dynsched.services.verbs import CHANGE_TRIES, INLINE_MAX, Verbs
+from dynsched.storage.jobs import digest_of
+from dynsched.storage.runs import RunApplied
+
+ENQUEUE_CHUNK = 500  # runs of one commit
+
+
+class RunVerbs(Verbs):
+    """Make, read, cancel, replay and discard runs."""
+
+    def run_now(self, job_id: str, *, payload: Json = None, force: bool = False) -> Run:
+        """Make a manual run; it obeys overlap and waits, unless forced.
+
+        Raises:
+            NotFound: there is no such job.
+            InvalidInput: the payload is wrong.
+        """
+        return self.enqueue(job_id, payload, force=force)
+
+    def enqueue(
+        self,
+        job_id: str,
+        payload: Json = None,
+        *,
+        at: datetime | None = None,
+        delay: timedelta | None = None,
+        priority: Priority | None = None,
+        key: str | None = None,
+        force: bool = False,
+    ) -> Run:
+        """Make a run of a job with a payload of its own; it is durable when this returns.
+
+        Args:
+            job_id: the job.
+            payload: JSON values; None takes the job's.
+            at: when it may start.
+            delay: or how long from now.
+            priority: other than the job's.
+            key: equal keys of one job are one run; another payload under it is refused.
+            force: do not wait for other runs of the job.
+
+        Raises:
+            Conflict: the key was used with another payload.
+        """
+        self._store.refresh_by(self._clock.now())
+        job = self._get(job_id)
+        run = self._manual(job, payload, _start_at(at, delay, self._clock.now()), priority, force)
+        if key is not None:
+            run = self._once(job, run, key, payload)
+        made = self._store.runs.create_many([run], durable=True)
+        return run if made[0] else self.get_run(run.run_id)
+
+    def enqueue_many(
+        self, job_id: str, payloads: Sequence[Json], *, priority: Priority = Priority.BULK
+    ) -> list[Run]:
+        """Make a run for each payload, in commits of many; bulk priority unless told otherwise."""
+        now = self._clock.now()
+        self._store.refresh_by(now)
+        job = self._get(job_id)
+        runs = [self._manual(job, payload, now, priority, False) for payload in payloads]
+        for start in range(0, len(runs), ENQUEUE_CHUNK):
+            self._store.runs.create_many(runs[start : start + ENQUEUE_CHUNK], durable=True)
+        return runs
+
+    def _manual(
+        self, job: Job, payload: Json, at: datetime, priority: Priority | None, force: bool
+    ) -> Run:
+        now = self._clock.now()
+        text = None if payload is None else check_payload(payload)
+        digest: str | None = None
+        if text is not None and len(text) > INLINE_MAX:
+            expiry = int((at + 2 * job.policies.retention - EPOCH).total_seconds())
+            self._store.jobs.put_part(self._store.jobs.part_row(job.job_id, text, expiry))
+            digest, text = digest_of(text), None
+        spread = self._store.topology.writing(minute_of(now)).spread
+        nonce = f"{self._rng.randrange(spread)}-{new_id(self._rng)}"
+        return occur(
+            job,
+            RunKey(job.job_id, at, RunKind.MANUAL, nonce),
+            available_at=at,
+            now=now,
+            priority=priority,
+            payload=text,
+            payload_ref=digest,
+            forced=force,
+        )
+
+    def _once(self, job: Job, run: Run, key: str, payload: Json) -> Run:
+        digest = digest_of("" if payload is None else check_payload(payload))
+        expiry = int((run.available_at + job.policies.retention - EPOCH).total_seconds())
+        run_id, first = self._store.control.submit_once(job.job_id, key, run.run_id, digest, expiry)
+        if first != digest:
+            raise Conflict(f"key {key!r} of job {job.name} was used with another payload")
+        return replace(run, key=parse_run_id(run_id))
+
+    def get_run(self, run_id: str) -> Run:
+        """Return a run.
+
+        Raises:
+            InvalidInput: the text is no run id.
+            NotFound: there is no such run.
+        """
+        run = self._store.runs.get(parse_run_id(run_id))
+        if run is None:
+            raise NotFound("run", run_id, "it never was, or its retention is over")
+        return run
+
+    def cancel(self, run_id: str, *, reason: str = "cancelled by hand") -> Run:
+        """Cancel a run: at once if it waits; a leased one is asked to stop.
+
+        Raises:
+            IllegalTransition: it has ended already.
+        """
+        self._store.refresh_by(self._clock.now())
+        for _ in range(CHANGE_TRIES):
+            run = self.get_run(run_id)
+            if run.state in TERMINAL:
+                raise IllegalTransition(f"run {run_id} has ended: it is {run.state.value}")
+            if run.state is RunState.LEASED:
+                asked = request_cancel(self._store, run)
+                if asked is not None and asked.cancel_requested:
+                    return asked
+                continue
+            move = lifecycle.cancel(run, now=self._clock.now(), reason=reason[:120])
+            outcome = self._store.runs.apply(move, durable=True)
+            if isinstance(outcome, RunApplied):
+                return outcome.run
+        raise Conflict(f"run {run_id} kept changing under the cancel; try again")
+
+    # the dead-letter queue
+
+    def replay(self, run_id: str) -> Run:
+        """Bring a dead run back: same row, same idempotency key, attempts kept.
+
+        Raises:
+            IllegalTransition: it is not dead.
+        """
+        run = self.get_run(run_id)
+        job = self._get(run.job_id)
+        attempts = job.policies.retry.max_attempts
+
+        def move(run: Run) -> Transition:
+            return lifecycle.replay(run, now=self._clock.now(), max_attempts=attempts)
+
+        return self._apply(run, move)
+
+    def discard(self, run_id: str) -> Run:
+        """Hide a dead run from the dead-letter queue; it can be restored until it expires."""
+        return self._apply(self.get_run(run_id), lifecycle.discard)
+
+    def restore(self, run_id: str) -> Run:
+        """Show a discarded run again."""
+        return self._apply(self.get_run(run_id), lifecycle.restore)
+
+    def _apply(self, run: Run, move: Callable[[Run], Transition]) -> Run:
+        """Write a transition that people asked for, again if a friend was first."""
+        self._store.refresh_by(self._clock.now())
+        current: Run | None = run
+        for _ in range(CHANGE_TRIES):
+            if current is None:
+                raise NotFound("run", run.run_id, "its retention is over")
+            outcome = self._store.runs.apply(move(current), durable=True)
+            if isinstance(outcome, RunApplied):
+                return outcome.run
+            current = outcome.current
+        raise Conflict(f"run {run.run_id} kept changing; try again")
+
+
+def _start_at(at: datetime | None, delay: timedelta | None, now: datetime) -> datetime:
+    if at is not None and delay is not None:
+        raise InvalidInput("at", "at and delay are both given", "give one of them")
+    if delay is not None and delay < timedelta(0):
+        raise InvalidInput("delay", "it is negative", "give 0s or more")
+    if at is not None:
+        return to_utc(at, "at")
+    return to_utc(now + (delay or timedelta(0)), "delay")

@@ -1,0 +1,42 @@
+"""What all verbs of operations share."""
+
+from __future__ import annotations
+
+from random import Random
+
+from dynsched.domain.instants import Clock
+from dynsched.domain.job import (
+    Job,
+    JobState,
+)
+from dynsched.errors import NotFound
+from dynsched.services.serving import JobServer
+from dynsched.settings import Settings
+from dynsched.storage.store import Store
+
+CHANGE_TRIES = 20
+INLINE_MAX = 256  # characters of a payload or target that stay in the row
+
+
+class Verbs:
+    """A store with what is needed to change it.
+
+    Args:
+        store: where everything lies.
+        clock: the source of time.
+        rng: for ids.
+        settings: bounds of the services.
+    """
+
+    def __init__(self, store: Store, *, clock: Clock, rng: Random, settings: Settings) -> None:
+        self._store = store
+        self._clock = clock
+        self._rng = rng
+        self._settings = settings
+        self._server = JobServer(store, settings=settings)
+
+    def _get(self, job_id: str) -> Job:
+        job = self._store.jobs.get(job_id)
+        if job is None or job.state is JobState.DELETED:
+            raise NotFound("job", job_id)
+        return job
