@@ -294,3 +294,17 @@ def test_the_job_is_read_after_the_permits(world: World) -> None:
     worker.wire.before(takes_permit, lambda: world.operations.delete(job.job_id))
     assert worker.poll().started == 0
     assert worker.wire.sprung
+
+
+def test_the_advance_lands_in_no_past_minute_however_many_are_caught_up(world: World) -> None:
+    """Each second an instant, 40 minutes without dispatcher, a thousand of them wanted."""
+    job = world.job(
+        "a", EverySpec(every=timedelta(seconds=1)), catch_up=CatchUp.ALL, catch_up_max=1000
+    )
+    world.clock.step(minutes=40)
+    dispatcher = world.dispatcher()
+    dispatcher.wire.after(advances, lambda: world.hide(job))
+    dispatcher.tick()
+    pointer = world.reread(job).next_at
+    assert pointer is not None
+    assert pointer >= world.now
