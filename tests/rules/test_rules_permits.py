@@ -6,7 +6,7 @@ Each docstring tells the schedule of events by which the rule's absence shows.
 from __future__ import annotations
 
 import pytest
-from tests.rules.wire import claims, takes_permit
+from tests.rules.wire import claims, reads_permits, takes_permit
 from tests.rules.world import EVERY_MINUTE, WorkerProcess, World, at
 
 from dynsched.domain.job import Job, Overlap
@@ -135,3 +135,17 @@ def test_a_reaped_run_pulls_its_waiter_forward(world: World) -> None:
     _, second = minutely.until("09:02:40")
     world.reap()
     assert world.run(second).available_at <= world.now
+
+
+def test_an_old_claim_does_not_write_itself_over_a_newer_one_of_its_run(world: World) -> None:
+    """A worker freezes before its permit; its run is returned, claimed and started elsewhere."""
+    frozen, second = two_runs(world, Overlap.SKIP)
+    third = world.worker(queues=("one",))
+
+    def meanwhile() -> None:
+        world.reap()
+        assert third.poll().started == 1
+
+    frozen.wire.before(reads_permits, meanwhile)
+    assert frozen.poll().started == 0
+    assert second.poll().started == 0
