@@ -38,6 +38,11 @@ def figure(record_property: Callable[[str, object], None]) -> Figure:
     return take
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the mark of tests that wait for default bounds."""
+    config.addinivalue_line("markers", "slow: waits for more than half a minute")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Show the figures of tests that passed."""
     figures = [
