@@ -89,18 +89,24 @@ class Reaper:
             self._sweep_all(now)
         return report
 
-    def sweep_here(self) -> SweepReport:
-        """Return at once what processes of this host left that are certainly gone.
+    def sweep_host(self) -> SweepReport:
+        """Return the runs of this host's processes that are gone, without waiting for their lease.
 
-        A worker does so when it starts: its predecessor's runs need not wait for their lease's end.
+        For a worker that starts: whoever sweeps for the store may be on another host, and cannot
+        see the lock files of this one.
+
+        Raises:
+            StoreError: the store failed; what is missing waits for the end of its lease.
         """
         report = self._report = SweepReport()
-        now = self._clock.now()
-        for name in self._locks.dead():
-            session = self._store.control.session(name)
-            if session is not None and session.open:
-                self._close(session, now)
-            self._locks.forget(name)
+        dead = set(self._locks.dead())
+        if dead:
+            sessions = self._store.control.sessions()
+            now = self._clock.now()
+            for session in sessions:
+                if session.open and session.session in dead:
+                    self._close(session, now)
+            self._forget_locks(dead, {session.session for session in sessions})
         return report
 
     def _over(self, session: Session, now: datetime) -> bool:

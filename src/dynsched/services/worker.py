@@ -31,6 +31,7 @@ from dynsched.services.look import Found, Look, Looked
 from dynsched.services.parts import PartCache
 from dynsched.services.permits import PermitDesk
 from dynsched.services.progress import ProgressNotes
+from dynsched.services.reaper import Reaper
 from dynsched.services.refusals import Refusals
 from dynsched.services.scan import LaneName, Scanner
 from dynsched.services.session import SessionKeeper
@@ -83,6 +84,7 @@ class Worker:
         queues: the queues that it serves.
         runner: what it can run.
         slots: where handlers run.
+        reaper: returns the runs of this host's dead workers when a session is opened.
     """
 
     _given_up = 0  # handlers that still run although their runs were written off
@@ -101,12 +103,13 @@ class Worker:
         hand: Hand,
         runner: TargetRunner,
         slots: Slots,
+        reaper: Reaper,
         queues: Sequence[str] = ("main",),
     ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._keeper, self._hand, self._slots = keeper, hand, slots
+        self._keeper, self._hand, self._slots, self._reaper = keeper, hand, slots, reaper
         self._queues = tuple(queues)
         self._desk = PermitDesk(store)
         self._look = Look(store, clock=clock, desk=self._desk)
@@ -268,6 +271,7 @@ class Worker:
         self._give_up(started, endings)
         if self._drain_until is not None:
             return None
+        self._reaper.sweep_host()
         return self._keeper.open()
 
     def _stop_overdue(self, now: datetime) -> None:
