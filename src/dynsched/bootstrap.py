@@ -228,6 +228,7 @@ def build_worker(
         hand=hand,
         runner=runner,
         slots=slots or ThreadSlots(base.settings.slots),
+        reaper=build_reaper(base),
         queues=queues,
     )
     return WorkerParts(worker, keeper, runner)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from datetime import UTC, datetime, timedelta
+
+from dynsched.domain.instants import Signal
 
 
 class SystemClock:
@@ -23,7 +24,7 @@ class SystemClock:
         """Sleep."""
         time.sleep(seconds)
 
-    def wait_for(self, event: threading.Event, seconds: float) -> bool:
+    def wait_for(self, event: Signal, seconds: float) -> bool:
         """Wait for an event, at most that many seconds."""
         return event.wait(seconds)
 
@@ -56,6 +57,6 @@ class ScaledClock:
         """Sleep that many scaled seconds."""
         time.sleep(seconds / self._factor)
 
-    def wait_for(self, event: threading.Event, seconds: float) -> bool:
+    def wait_for(self, event: Signal, seconds: float) -> bool:
         """Wait for an event, at most that many scaled seconds."""
         return event.wait(seconds / self._factor)

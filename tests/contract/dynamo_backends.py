@@ -147,7 +147,7 @@ def start_server(
         environment |= {**settings, "GATEWAY_PORT": str(port)}
         arguments = [*command, port_flag, str(port)] if port_flag else command
         with log.open("wb") as sink:
-            process = subprocess.Popen(  # noqa: S603 - this interpreter, fixed arguments
+            process = subprocess.Popen(
                 arguments, env=environment, cwd=home, stdout=sink, stderr=sink
             )
         atexit.register(_stop, process)

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import dynsched
+from dynsched.clock import SystemClock
 from dynsched.domain.retry import Failed, Hint
 from dynsched.domain.target import CommandTarget
 from dynsched.targets.context import Context
@@ -29,7 +30,7 @@ NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 SHORT, LONG = timedelta(milliseconds=150), timedelta(hours=1)
 
 
-class FixedDay:
+class FixedDay(SystemClock):
     """A clock whose day stands still and whose seconds run."""
 
     def now(self) -> datetime:
@@ -341,7 +342,7 @@ def test_another_user_s_command_is_refused_unless_root() -> None:
         "print(refusal_of_user(CommandTarget('true', user='root')))\n"
     )
     path = {"PYTHONPATH": str(Path(dynsched.__file__).parents[1])}
-    said = subprocess.run(  # noqa: S603  # our own interpreter and code
+    said = subprocess.run(  # our own interpreter and code
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=path
     )
     assert "start a worker as that user or as root" in said.stdout

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from dynsched.clock import SystemClock
 from dynsched.domain.retry import Failed, Hint
 from dynsched.domain.target import HttpTarget
 from dynsched.targets.context import Context
@@ -24,7 +25,7 @@ from dynsched.targets.stop import Limits, Stop, StopReason
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
-class FixedDay:
+class FixedDay(SystemClock):
     """A clock whose day stands still and whose seconds run."""
 
     def now(self) -> datetime:

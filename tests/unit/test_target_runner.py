@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dynsched.clock import SystemClock
 from dynsched.domain.retry import Failed, Hint
 from dynsched.domain.target import CommandTarget, HandlerTarget, HttpTarget
 from dynsched.targets.app import App
@@ -31,7 +32,7 @@ TARGET = HandlerTarget("it")
 BRIEF = Limits(soft=timedelta(milliseconds=30), hard=timedelta(milliseconds=60))
 
 
-class FixedDay:
+class FixedDay(SystemClock):
     """A clock whose day stands still and whose seconds run."""
 
     def now(self) -> datetime:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from dynsched.domain.instants import Signal
 from dynsched.errors import InvalidInput
 from dynsched.targets.context import Cancelled, Context, Progress, RetryAfter, Snooze
 from dynsched.targets.stop import Limits, LimitWatch, Stop, StopReason
@@ -29,6 +30,11 @@ class HandClock:
     def monotonic(self) -> float:
         """Return the seconds."""
         return self.seconds
+
+    def wait_for(self, event: Signal, seconds: float) -> bool:
+        """Step, and say whether the event is set."""
+        self.wait(seconds)
+        return event.is_set()
 
     def wait(self, seconds: float) -> None:
         """Move on."""

@@ -6,7 +6,6 @@ only in `dynsched.domain.recurrence` and in renderers.
 
 from __future__ import annotations
 
-import threading
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -16,6 +15,16 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST = datetime(9999, 12, 31, 23, 59, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 MINUTE = timedelta(minutes=1)
+
+
+class Signal(Protocol):
+    """What one can wait for, such as a `threading.Event`."""
+
+    def is_set(self) -> bool:
+        """Return whether it has been given."""
+
+    def wait(self, seconds_max: float | None = None, /) -> bool:
+        """Wait until it is given, at most that many seconds; return whether it was."""
 
 
 class Clock(Protocol):
@@ -30,7 +39,7 @@ class Clock(Protocol):
     def wait(self, seconds: float) -> None:
         """Let that many seconds pass."""
 
-    def wait_for(self, event: threading.Event, seconds: float) -> bool:
+    def wait_for(self, event: Signal, seconds: float) -> bool:
         """Wait until the event is set, at most that many seconds; return whether it is."""
 
 

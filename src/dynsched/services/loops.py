@@ -45,7 +45,7 @@ class Stopper:
 
 
 def every(
-    clock: Clock, stopper: Stopper, period: Callable[[], float], step: Callable[[], bool]
+    clock: Clock, stopper: Stopper, period_s: Callable[[], float], step: Callable[[], bool]
 ) -> None:
     """Repeat a step until stopped.
 
@@ -54,7 +54,7 @@ def every(
     Args:
         clock: measures the pauses.
         stopper: ends the loop.
-        period: seconds from a step's beginning to the next one's.
+        period_s: seconds from a step's beginning to the next one's.
         step: does one pass; True asks for the next at once.
     """
     while not stopper.event.is_set():
@@ -63,7 +63,7 @@ def every(
         if again is None:
             pause = RETRY_S
         else:
-            pause = 0.0 if again else period() - (clock.monotonic() - began)
+            pause = 0.0 if again else period_s() - (clock.monotonic() - began)
         if pause > 0:
             clock.wait_for(stopper.event, pause)
 

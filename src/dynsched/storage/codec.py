@@ -32,6 +32,7 @@ Attributes = dict[str, Any]  # a body while it is being built
 
 MILLISECOND = timedelta(milliseconds=1)
 
+RETENTION_MS = RETENTION // MILLISECOND
 STATES = {state.value: state for state in RunState}
 KINDS = {kind.value: kind for kind in RunKind}
 PRIORITIES = {priority.value: priority for priority in Priority}
@@ -107,9 +108,7 @@ def _instant(value: object) -> datetime | None:
 def decode_run(row: Row) -> Run:
     """Return the run in a row."""
     body = cast(Mapping[str, Any], row.body)
-    get = body.get
-    tenant = body["t"]
-    retention = get("rt")
+    get, tenant = body.get, body["t"]
     return Run(
         key=RunKey(body["j"], from_ms(body["at"]), KINDS[body["k"]], get("no", "")),
         tenant=tenant,
@@ -125,7 +124,7 @@ def decode_run(row: Row) -> Run:
         attempt=get("a", 0),
         spent=get("sp", 0),
         limit=body["l"],
-        retention=RETENTION if retention is None else retention * MILLISECOND,
+        retention=get("rt", RETENTION_MS) * MILLISECOND,
         losses=get("lo", 0),
         reported=get("rp", False),
         replays=get("re", 0),

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from dynsched.domain.instants import from_ms, to_ms
+from dynsched.errors import NotInitialised
 from dynsched.storage.engine import (
     Applied,
     Body,
@@ -37,6 +38,7 @@ from dynsched.storage.placement import (
 )
 from dynsched.storage.rows import PAGE, Rows
 
+ROWS_VERSION = 1  # of the meaning of all rows; two versions refuse each other's store
 SESSIONS_MAX = 20_000
 MAIL_TRIES = 10
 SECOND = timedelta(seconds=1)
@@ -131,11 +133,20 @@ class ControlStore:
     # the map
 
     def read_map(self) -> Topology | None:
-        """Read the map, strongly; None before `init`."""
+        """Read the map, strongly; None before `init`.
+
+        Raises:
+            NotInitialised: the store was written by a version with other rows.
+        """
         row = self._rows.engine.get(map_key())
         if row is None:
             return None
         body = cast(Mapping[str, Any], row.body)
+        if body["v"] != ROWS_VERSION:
+            raise NotInitialised(
+                f"the store has rows of version {body['v']}, this program writes {ROWS_VERSION}:"
+                " run the program's version that made the store"
+            )
         entries = tuple(MapEntry(*item) for item in body["m"])
         return Topology(entries, body["la"] * SECOND / 1000, body["ke"], row.version)
 
@@ -143,7 +154,12 @@ class ControlStore:
         """Write the map as the next version of the one seen."""
         entries = [[e.from_minute, e.shards, e.lanes, e.spread] for e in topology.entries]
         look_ahead_ms = topology.look_ahead // timedelta(milliseconds=1)
-        body: Body = {"m": entries, "la": look_ahead_ms, "ke": topology.keep_ended}
+        body: Body = {
+            "v": ROWS_VERSION,
+            "m": entries,
+            "la": look_ahead_ms,
+            "ke": topology.keep_ended,
+        }
         return self._put(Row(map_key(), body), topology.version)
 
     def _put(self, row: Row, seen: int) -> bool:

@@ -12,7 +12,6 @@ No exception of botocore leaves this module. What may have reached the store wit
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -27,7 +26,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from dynsched import __version__
+from dynsched.clock import SystemClock
 from dynsched.domain.instants import to_utc
 from dynsched.errors import (
     DynschedError,
@@ -66,6 +65,7 @@ from dynsched.storage.item import (
 )
 from dynsched.storage.schema import load_schema
 from dynsched.storage.tables import describe, make_tables
+from dynsched.version import VERSION
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -103,6 +103,8 @@ _MAYBE_SENT: Final = (
     aws.SSLError,
     ResponseParserError,
 )
+
+CLOCK = SystemClock()
 
 
 class _Refused(Exception):
@@ -147,7 +149,7 @@ class DynamoEngine:
         endpoint_url: str | None = None,
         client: DynamoDBClient | None = None,
         max_workers: int = 16,
-        wait: Callable[[float], None] = time.sleep,
+        wait: Callable[[float], None] = CLOCK.wait,
     ) -> None:
         if not _PREFIX.fullmatch(prefix):
             raise InvalidInput(
@@ -251,7 +253,7 @@ class DynamoEngine:
             request["IndexName"] = self._index_name(query.table)
         else:
             request["ConsistentRead"] = True
-        condition, values = f"{partition} = :in", {":in": {"S": query.partition}}
+        condition, values = f"{partition} = :partition", {":partition": {"S": query.partition}}
         if query.after:
             values[":after"] = {"S": query.after}
         if query.before is not None:
@@ -462,7 +464,7 @@ def _make_client(region: str | None, endpoint_url: str | None, pool: int) -> Dyn
         # Checked in `item` already; a fixed agent is not put together anew for each call. Both
         # together save a fifth of the CPU of a call.
         parameter_validation=False,
-        user_agent=f"dynsched/{__version__}",
+        user_agent=f"dynsched/{VERSION}",
         connect_timeout=CONNECT_TIMEOUT_S,
         read_timeout=READ_TIMEOUT_S,
         retries={"mode": "standard", "total_max_attempts": 1},

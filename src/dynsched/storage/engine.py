@@ -21,7 +21,7 @@ Body: TypeAlias = Mapping[str, Json]
 
 
 class Table(StrEnum):
-    """The three tables; each has the key (pk, sk) and one index (ipk, isk), projecting all."""
+    """The three tables, with the key (pk, sk); jobs and runs have an index (ipk, isk) as well."""
 
     JOBS = "jobs"
     RUNS = "runs"

@@ -1,0 +1,191 @@
+"""The client: enqueue work from Python in one line.
+
+import dynsched
+dynsched.connect().enqueue("send_mail", {"to": "a@example.org"})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from dynsched.bootstrap import Base, build_operations, open_base
+from dynsched.domain.job import CatchUp, Job, Overlap, Policies, Priority
+from dynsched.domain.payload import Json
+from dynsched.domain.run import Run
+from dynsched.domain.target import HandlerTarget
+from dynsched.errors import AlreadyExists, InvalidInput
+from dynsched.services.operations import Operations
+from dynsched.services.specs import (
+    CronSpec,
+    EverySpec,
+    JobSpec,
+    ScheduleSpec,
+    default_policies,
+)
+from dynsched.targets.app import App, JobDefaults
+
+KNOWN_MAX = 10_000
+
+
+class Client:
+    """Enqueues runs of jobs by their names; jobs of registered handlers are made when needed.
+
+    Args:
+        base: an open store.
+        app: whose handlers may be enqueued without a job having been made before.
+    """
+
+    def __init__(self, base: Base, app: App | None = None) -> None:
+        self._app = app
+        self.operations: Operations = build_operations(base)
+        self._known: dict[tuple[str, str], str] = {}
+
+    def enqueue(
+        self,
+        name: str,
+        payload: Json = None,
+        *,
+        tenant: str = "default",
+        at: datetime | None = None,
+        delay: timedelta | None = None,
+        priority: str | None = None,
+        key: str | None = None,
+    ) -> Run:
+        """Make a run of a job; it is durable when this returns.
+
+        Args:
+            name: the job's name, or the name of a handler of the app.
+            payload: JSON values, at most 256 KB as text.
+            tenant: whose job it is.
+            at: when it may start, an aware datetime.
+            delay: or how long from now.
+            priority: high, default or bulk.
+            key: equal keys of one job are one run.
+
+        Raises:
+            InvalidInput: there is no such job or handler, or a value is wrong.
+            Conflict: the key was used with another payload.
+        """
+        job_id = self._job_id(tenant, name)
+        chosen = None if priority is None else parse_priority(priority)
+        return self.operations.enqueue(
+            job_id, payload, at=at, delay=delay, priority=chosen, key=key
+        )
+
+    def enqueue_many(
+        self, name: str, payloads: Sequence[Json], *, tenant: str = "default"
+    ) -> list[Run]:
+        """Make a run for each payload, at bulk priority, in commits of many."""
+        return self.operations.enqueue_many(self._job_id(tenant, name), payloads)
+
+    def declare(self) -> list[Job]:
+        """Make the jobs that the app's handlers declare and that do not exist yet."""
+        handlers = self._app.handlers if self._app is not None else {}
+        made = []
+        for name, registration in handlers.items():
+            tenant = registration.defaults.get("tenant", "default")
+            if self.operations.find_id(tenant, name) is None:
+                made.append(self._declare(name, tenant, registration.defaults))
+        return made
+
+    def _job_id(self, tenant: str, name: str) -> str:
+        job_id = self._known.get((tenant, name)) or self.operations.find_id(tenant, name)
+        if job_id is None:
+            if self._app is None or name not in self._app.handlers:
+                raise InvalidInput(
+                    "job", f"tenant {tenant!r} has no job {name!r}", "make it with `job add`"
+                )
+            job_id = self._declare(name, tenant, self._app.get(name).defaults).job_id
+        if len(self._known) >= KNOWN_MAX:
+            self._known.clear()
+        self._known[tenant, name] = job_id
+        return job_id
+
+    def _declare(self, name: str, tenant: str, defaults: JobDefaults) -> Job:
+        try:
+            return self.operations.create(spec_of(name, tenant, defaults))
+        except AlreadyExists:
+            return self.operations.find(name, tenant)  # another process was first
+
+
+def spec_of(name: str, tenant: str, defaults: JobDefaults) -> JobSpec:
+    """Return the job that a handler's declaration means.
+
+    Raises:
+        InvalidInput: a default is wrong.
+    """
+    schedule: ScheduleSpec | None = None
+    if "cron" in defaults and "every" in defaults:
+        raise InvalidInput("every", f"handler {name!r} has cron and every", "give one of them")
+    if "cron" in defaults:
+        schedule = CronSpec(expr=defaults["cron"], tz=defaults.get("tz", "UTC"))
+    elif "every" in defaults:
+        schedule = EverySpec(every=defaults["every"])
+    return JobSpec(
+        name=name,
+        target=HandlerTarget(name),
+        schedule=schedule,
+        tenant=tenant,
+        queue=defaults.get("queue", "main"),
+        priority=parse_priority(defaults.get("priority", "default")),
+        policies=_policies_of(default_policies(schedule), defaults),
+        tags=defaults.get("tags", {}),
+    )
+
+
+def _policies_of(policies: Policies, defaults: JobDefaults) -> Policies:
+    if "retry" in defaults:
+        policies = replace(policies, retry=defaults["retry"])
+    if "max_attempts" in defaults:
+        retry = replace(policies.retry, max_attempts=defaults["max_attempts"])
+        policies = replace(policies, retry=retry)
+    if "timeout" in defaults:
+        policies = replace(policies, timeout=defaults["timeout"])
+    if "start_deadline" in defaults:
+        policies = replace(policies, start_deadline=defaults["start_deadline"])
+    if "overlap" in defaults:
+        policies = replace(policies, overlap=parse_overlap(defaults["overlap"]))
+    if "catch_up" in defaults:
+        policies = replace(policies, catch_up=parse_catch_up(defaults["catch_up"]))
+    return policies
+
+
+def parse_priority(text: str) -> Priority:
+    """Return the priority of that name."""
+    try:
+        return Priority(text)
+    except ValueError:
+        raise InvalidInput("priority", f"{text!r} is unknown", "high, default or bulk") from None
+
+
+def parse_overlap(text: str) -> Overlap:
+    """Return the overlap policy of that name."""
+    try:
+        return Overlap(text)
+    except ValueError:
+        known = ", ".join(item.value for item in Overlap)
+        raise InvalidInput("overlap", f"{text!r} is unknown", known) from None
+
+
+def parse_catch_up(text: str) -> CatchUp:
+    """Return the catch-up policy of that name."""
+    try:
+        return CatchUp(text)
+    except ValueError:
+        known = ", ".join(item.value for item in CatchUp)
+        raise InvalidInput("catch_up", f"{text!r} is unknown", known) from None
+
+
+def connect(store: str | None = None, app: App | None = None) -> Client:
+    """Open a store for enqueueing.
+
+    Args:
+        store: its URL; None takes `DYNSCHED_STORE`, else a file in the working directory.
+        app: whose handlers may be enqueued without a job having been made before.
+
+    Raises:
+        InvalidInput: the URL is wrong.
+    """
+    return Client(open_base(store), app)
