@@ -16,8 +16,6 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
-from tests.processes.handlers import JOURNAL_VARIABLE
-
 from dynsched.bootstrap import STORE_VARIABLE, Base, build_operations, init_store, open_base
 from dynsched.domain.instants import from_ms
 from dynsched.domain.run import Run, parse_run_id
@@ -25,6 +23,7 @@ from dynsched.domain.target import HandlerTarget
 from dynsched.services.operations import Operations
 from dynsched.services.specs import JobSpec
 from dynsched.storage.runs import Attempt
+from tests.processes.handlers import JOURNAL_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = (sys.executable, str(Path(__file__).with_name("actors.py")))
