@@ -130,12 +130,17 @@ def spec_of(name: str, tenant: str, defaults: JobDefaults) -> JobSpec:
         tenant=tenant,
         queue=defaults.get("queue", "main"),
         priority=parse_priority(defaults.get("priority", "default")),
-        policies=_policies_of(default_policies(schedule), defaults),
+        policies=policies_of(default_policies(schedule), defaults),
         tags=defaults.get("tags", {}),
     )
 
 
-def _policies_of(policies: Policies, defaults: JobDefaults) -> Policies:
+def policies_of(policies: Policies, defaults: JobDefaults) -> Policies:
+    """Return policies with what a handler's declaration says about them.
+
+    Raises:
+        InvalidInput: a default is wrong.
+    """
     if "retry" in defaults:
         policies = replace(policies, retry=defaults["retry"])
     if "max_attempts" in defaults:

@@ -33,7 +33,6 @@ from dynsched.services.loops import run_dispatcher, run_reaper, run_worker, run_
 from dynsched.targets.app import App, load_app
 
 SLOTS_MAX = 10_000
-ALL_LANES = timedelta(milliseconds=1)
 
 worker_options = together(
     app_option,
@@ -142,8 +141,6 @@ def worker_command(
     """
     del log_json
     base = _with_slots(runtime.base, slots)
-    if once:
-        base = replace(base, settings=replace(base.settings, foreign_lanes=ALL_LANES))
     handlers = load_app(app) if app is not None else None
     base.store.refresh()
     parts = _build_worker(base, handlers, queues, allow_commands=allow_commands)

@@ -27,7 +27,7 @@ from dynsched.domain.run import Run, RunState
 from dynsched.services.job_views import JobDetail, coming
 from dynsched.services.operations import Changed
 from dynsched.services.run_views import RunDetail, moment
-from dynsched.storage.runs import Attempt
+from dynsched.storage.runs import Attempt, ProgressNote
 
 PAYLOAD_SHOWN = 2_000  # characters of a payload that people are shown
 
@@ -215,6 +215,7 @@ def print_run_detail(detail: RunDetail, now: datetime) -> None:
             ("available", "" if run.terminal else when(run.available_at, now)),
             ("attempt", f"{run.attempt} ({run.spent} of {run.limit} failures)"),
             ("fence", f"{run.fence}{f', session {run.session}' if run.session else ''}"),
+            ("progress", _progress_words(detail.progress, now)),
             ("lost leases", f"{run.losses} in a row" if run.losses else ""),
             ("replays", str(run.replays) if run.replays else ""),
             ("queue", f"{run.queue}, priority {run.priority.value}, needs {run.needs}"),
@@ -230,6 +231,15 @@ def print_run_detail(detail: RunDetail, now: datetime) -> None:
     )
     for attempt in detail.attempts:
         _print_attempt(attempt)
+
+
+def _progress_words(note: ProgressNote | None, now: datetime) -> str:
+    """Return what a handler reported last."""
+    if note is None:
+        return ""
+    total = "" if note.total is None else f" of {note.total:g}"
+    words = f"{note.done:g}{total} on attempt {note.attempt}, {distance(note.at, now)}"
+    return f"{words}: {note.note}" if note.note else words
 
 
 def _print_attempt(attempt: Attempt) -> None:

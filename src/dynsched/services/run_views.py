@@ -17,7 +17,7 @@ from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.errors import NotFound
 from dynsched.services.listing import READ_MAX, Listing, check_limit
 from dynsched.storage.placement import ready_sort
-from dynsched.storage.runs import Attempt
+from dynsched.storage.runs import Attempt, ProgressNote
 from dynsched.storage.store import Store
 
 RECENT = timedelta(hours=1)
@@ -81,12 +81,14 @@ class RunDetail:
         attempts: what is kept of its tries, oldest first.
         job: its job; None if that is gone.
         payload: its own payload as JSON text; None if it carries its job's.
+        progress: what its handler reported last; None if it reported nothing.
     """
 
     run: Run
     attempts: tuple[Attempt, ...]
     job: Job | None
     payload: str | None
+    progress: ProgressNote | None
 
 
 def moment(run: Run) -> datetime:
@@ -155,6 +157,7 @@ class RunViews:
             attempts=tuple(self._store.runs.attempts(run_id)),
             job=self._store.jobs.get(run.job_id),
             payload=payload,
+            progress=self._store.runs.progress(run_id),
         )
 
     def _sources(self, query: RunQuery) -> Iterator[_Read]:
