@@ -47,7 +47,7 @@ class Choices:
     Attributes:
         tenant: whose jobs they become.
         queue: which workers run them.
-        zone: zone of lines without `CRON_TZ`.
+        zone: zone of lines without `CRON_TZ`; None until it is known.
         policies: how they are treated.
         origin: the file's name, kept as a tag.
         replace: change jobs of the same name that differ.
@@ -55,7 +55,7 @@ class Choices:
 
     tenant: str
     queue: str
-    zone: str
+    zone: str | None
     policies: Policies
     origin: str
     replace: bool = False
@@ -147,7 +147,7 @@ def spec_of(entry: CrontabEntry, choices: Choices) -> JobSpec:
             stdin=entry.stdin or "",
             user=entry.user,
         ),
-        schedule=CronSpec(expr=entry.expr, tz=entry.zone or choices.zone),
+        schedule=CronSpec(expr=entry.expr, tz=entry.zone or choices.zone or "UTC"),
         tenant=choices.tenant,
         queue=choices.queue,
         policies=choices.policies,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -59,22 +60,7 @@ def import_group() -> None:
 @json_option
 @pass_runtime
 def crontab(
-    runtime: Runtime,
-    /,
-    *,
-    file: str,
-    system: bool,
-    dry_run: bool,
-    skip_bad: bool,
-    replaces: bool,
-    tz: str | None,
-    tenant: str,
-    queue: str,
-    max_attempts: int,
-    timeout: timedelta | None,
-    overlap: str,
-    catch_up: str,
-    as_json: bool,
+    runtime: Runtime, /, *, file: str, system: bool, dry_run: bool, skip_bad: bool, **given: Any
 ) -> None:
     """Make a job of each line of the crontab FILE (- reads standard input).
 
@@ -86,25 +72,12 @@ def crontab(
     cron, it is not started while its last run still goes on, and after an outage it runs once.
     Workers run the commands only when started with --allow-commands.
     """
-    choices = Choices(
-        tenant=tenant,
-        queue=queue,
-        zone=tz or "UTC",
-        policies=Policies(
-            retry=RetryPolicy(max_attempts=max_attempts),
-            timeout=timeout,
-            overlap=Overlap(overlap),
-            catch_up=CatchUp(catch_up),
-        ),
-        origin=_origin(file),
-        replace=replaces,
-    )
-    plan = _plan(runtime, file, system=system, choices=choices, zone_given=tz is not None)
+    plan = _plan(runtime, file, _choices(file, given), system=system)
     refused = bool(plan.problems) and not skip_bad
     if not dry_run and not refused:
         plan = replace(plan, planned=tuple(carry_out(plan, runtime.operations)))
     imported = not dry_run and not refused
-    if as_json:
+    if given["as_json"]:
         print_json(plan_document(plan, runtime.now(), dry_run=dry_run, imported=imported))
     else:
         _print_plan(runtime, plan, dry_run=dry_run, refused=refused)
@@ -118,18 +91,33 @@ def _origin(file: str) -> str:
     return name if name.isprintable() and len(name) <= 128 else ""
 
 
-def _plan(runtime: Runtime, file: str, *, system: bool, choices: Choices, zone_given: bool) -> Plan:
+def _choices(file: str, given: Mapping[str, Any]) -> Choices:
+    return Choices(
+        tenant=given["tenant"],
+        queue=given["queue"],
+        zone=given["tz"],
+        policies=Policies(
+            retry=RetryPolicy(max_attempts=given["max_attempts"]),
+            timeout=given["timeout"],
+            overlap=Overlap(given["overlap"]),
+            catch_up=CatchUp(given["catch_up"]),
+        ),
+        origin=_origin(file),
+        replace=given["replaces"],
+    )
+
+
+def _plan(runtime: Runtime, file: str, choices: Choices, *, system: bool) -> Plan:
     # A byte that is no UTF-8 makes a lone surrogate, which refuses its own line only.
     text = read_file(file, "FILE").decode("utf-8", "surrogateescape")
     crontab_file = parse_crontab(text, system=system, filename=file)
-    if not zone_given:
+    if choices.zone is None:
         zone = machine_zone(runtime.environment)
-        if zone is None:
-            note = CrontabNote(
-                line=1, field="zone", reason="this machine's zone is unknown; UTC is used (--tz)"
-            )
-            crontab_file = replace(crontab_file, warnings=(note, *crontab_file.warnings))
         choices = replace(choices, zone=zone or "UTC")
+        if zone is None:
+            reason = "this machine's zone is unknown; UTC is used (--tz)"
+            note = CrontabNote(line=1, field="zone", reason=reason)
+            crontab_file = replace(crontab_file, warnings=(note, *crontab_file.warnings))
     return plan_import(crontab_file, choices, operations=runtime.operations, views=runtime.views)
 
 
