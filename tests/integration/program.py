@@ -78,13 +78,18 @@ class Program:
         finally:
             connection.close()
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start the program as a process, its output and log piped."""
+    def start(self, *arguments: str, **settings: str) -> subprocess.Popen[str]:
+        """Start the program as a process, its output and log piped.
+
+        Args:
+            arguments: of the program.
+            settings: environment variables of the process.
+        """
         path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
         kept = {k: v for k, v in os.environ.items() if not k.startswith("DYNSCHED_")}
         return subprocess.Popen(
             [sys.executable, "-m", "dynsched", *arguments],
-            env=kept | {"DYNSCHED_STORE": self.url, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
+            env=kept | {"DYNSCHED_STORE": self.url, "PYTHONPATH": path, **settings},
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
