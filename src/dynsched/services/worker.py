@@ -201,7 +201,8 @@ class Worker:
         self._endings.write(endings)
         for ending in endings:
             item = ending.item
-            self._refusals.ended(item.run)
+            if item.permit is not None:
+                self._refusals.freed(item.run)
             if not item.given_up:
                 self._hand.leave(item)
         return len(endings)
