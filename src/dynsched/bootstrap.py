@@ -23,6 +23,7 @@ from dynsched.services.operations import Operations
 from dynsched.services.reaper import Reaper
 from dynsched.services.session import SessionKeeper, SessionLocks, this_process
 from dynsched.services.slots import InlineSlots, ThreadSlots
+from dynsched.services.views import Views
 from dynsched.services.worker import Slots, Worker
 from dynsched.settings import Settings, settings_from
 from dynsched.storage.engine import Engine
@@ -179,6 +180,11 @@ def build_operations(base: Base) -> Operations:
     return Operations(base.store, clock=base.clock, rng=base.rng, settings=base.settings)
 
 
+def build_views(base: Base) -> Views:
+    """Return all that can be read."""
+    return Views(base.store, clock=base.clock)
+
+
 def build_dispatcher(base: Base) -> Dispatcher:
     """Return a dispatcher replica with a name of its own."""
     name = f"{socket.gethostname()[:40]}-{os.getpid()}-{new_id(base.rng, 4)}"
@@ -222,6 +228,7 @@ def build_worker(
         hand=hand,
         runner=runner,
         slots=slots or ThreadSlots(base.settings.slots),
+        reaper=build_reaper(base),
         queues=queues,
     )
     return WorkerParts(worker, keeper, runner)

@@ -18,8 +18,10 @@ from dynsched.domain.instants import EPOCH, Clock
 from dynsched.domain.lifecycle import Transition
 from dynsched.domain.retry import Bury, Failed, RetryAt, decide, signature
 from dynsched.domain.run import Run, RunState, parse_run_id
+from dynsched.errors import StoreError
 from dynsched.services.hand import InHand
 from dynsched.services.permits import PermitDesk
+from dynsched.services.run_lines import log_move
 from dynsched.storage.runs import Attempt, RunApplied, RunOutcome
 from dynsched.storage.store import Store
 from dynsched.targets.result import Snoozed, Succeeded, WasCancelled
@@ -44,12 +46,15 @@ class Ending:
         attempt: what is known of the try; None if it was not started.
         keep: the attempt gets a row of its own, before the transition. A plain success needs
             none, as the run's row says it all; if its lease was lost, it is kept as late.
+        reported: the handler ended by itself. A hand-back is the worker's own deed: it gets its
+            row after the transition, and none at all if the lease was lost before it.
     """
 
     item: InHand
     build: Build
     attempt: Attempt | None = None
     keep: bool = True
+    reported: bool = True
 
 
 class Endings:
@@ -67,42 +72,64 @@ class Endings:
 
         Attempt rows go first: a crash in between leaves a note of a try that the reaper counts.
         """
-        self._store.runs.note_attempts(
-            ending.attempt for ending in endings if ending.attempt is not None and ending.keep
-        )
+        self._note(ending for ending in endings if ending.keep and ending.reported)
         results: dict[int, Run | None] = {}
-        todo = list(range(len(endings)))
+        todo: list[int] = []
+        for index, ending in enumerate(endings):
+            # A write that failed half way is made again: what is out already stays as it is.
+            if ending.item.run.state is RunState.LEASED:
+                todo.append(index)
+            else:
+                results[index] = ending.item.run
         for _ in range(REBUILDS):
-            moves = [endings[index].build(endings[index].item.run) for index in todo]
-            outcomes = self._store.runs.apply_many(moves)
-            again: list[int] = []
-            for index, move, outcome in zip(todo, moves, outcomes, strict=True):
-                item = endings[index].item
-                if isinstance(outcome, RunApplied):
-                    self._follow(item, move, outcome.run)
-                    results[index] = outcome.run
-                elif _still_mine(item, outcome):
-                    assert outcome.current is not None
-                    item.run = outcome.current
-                    again.append(index)
-                else:
-                    results[index] = None
-            todo = again
             if not todo:
                 break
-        lost = [endings[index] for index in range(len(endings)) if results.get(index) is None]
-        self._note_late(ending for ending in lost if ending.attempt is not None)
-        return [results.get(index) for index in range(len(endings))]
+            todo = self._round(endings, todo, results)
+        runs = [results.get(index) for index in range(len(endings))]
+        pairs = list(zip(endings, runs, strict=True))
+        self._note(ending for ending, run in pairs if run is not None and not ending.reported)
+        self._note_late(ending for ending, run in pairs if run is None and ending.reported)
+        return runs
 
-    def _follow(self, item: InHand, move: Transition, run: Run) -> None:
+    def _note(self, endings: Iterable[Ending]) -> None:
+        self._store.runs.note_attempts(
+            ending.attempt for ending in endings if ending.attempt is not None
+        )
+
+    def _round(
+        self, endings: Sequence[Ending], todo: Sequence[int], results: dict[int, Run | None]
+    ) -> list[int]:
+        """Write some ways out; return those to be built again on a row that a friend changed."""
+        moves = [endings[index].build(endings[index].item.run) for index in todo]
+        outcomes = self._store.runs.apply_many(moves)
+        again: list[int] = []
+        made: list[tuple[InHand, Transition]] = []
+        for index, move, outcome in zip(todo, moves, outcomes, strict=True):
+            item = endings[index].item
+            applied = _applied(move, outcome)
+            results[index] = applied
+            if applied is not None:
+                item.run = applied
+                made.append((item, move))
+            elif (current := _still_mine(item, outcome)) is not None:
+                item.run = current
+                again.append(index)
+        for item, move in made:
+            self._follow(item, move)
+        return again
+
+    def _follow(self, item: InHand, move: Transition) -> None:
         """Do what follows a way out: hints and marks, which may all be lost without harm."""
-        item.run = run
-        if item.permit is not None:
-            self._desk.freed(item.permit)
-        if move.before.waiter is not None:
-            self.pull_forward(move.before.waiter)
-        if run.state is RunState.DEAD:
-            self._alert(run)
+        log_move(item.run.job_id if item.job is None else item.job.name, move)
+        if item.run.state is RunState.DEAD:
+            self._alert(item.run)
+        try:
+            if item.permit is not None:
+                self._desk.freed(item.permit)
+            if move.before.waiter is not None:
+                self.pull_forward(move.before.waiter)
+        except StoreError as error:
+            log.warning("run %s: what waits for it finds out later: %s", item.run.run_id, error)
 
     def pull_forward(self, run_id: str) -> None:
         """Make a waiting run available now, if it still waits."""
@@ -127,7 +154,8 @@ class Endings:
         notes = []
         for ending in endings:
             attempt = ending.attempt
-            assert attempt is not None
+            if attempt is None:
+                continue
             log.warning(
                 "run %s: the result of attempt %d under fence %d came after its lease was lost",
                 attempt.run_id,
@@ -139,10 +167,9 @@ class Endings:
 
     def note_late(self, item: InHand) -> None:
         """Keep the result of a handler whose run was given up while it went on."""
-        item.result = item.late
-        ending = self.of_result(item, self._clock.now(), timedelta(0))
-        if ending.attempt is not None:
-            self._note_late([ending])
+        # It may have returned in the very moment in which it was given up.
+        item.result = item.late or item.result
+        self._note_late([self.of_result(item, self._clock.now(), timedelta(0))])
 
     def of_result(self, item: InHand, now: datetime, look_ahead: timedelta) -> Ending:
         """Return the way out that a handler's result asks for."""
@@ -193,6 +220,7 @@ class Endings:
             item,
             lambda run: lifecycle.hand_back(run, started_at=started_at, now=now, reason=reason),
             _attempt(item, now, "handed back", message=reason),
+            reported=False,
         )
 
     def _of_failure(
@@ -248,15 +276,34 @@ def _after_failure(
     )
 
 
-def _still_mine(item: InHand, outcome: RunOutcome) -> bool:
-    if isinstance(outcome, RunApplied) or outcome.current is None:
-        return False
-    current = outcome.current
-    return (
-        current.state is RunState.LEASED
-        and current.session == item.session
-        and current.fence == item.run.fence
+def _applied(move: Transition, outcome: RunOutcome) -> Run | None:
+    """Return the run as this way out left it, None if it was not made.
+
+    A stale answer may be one's own: the write was made earlier, and its answer was lost for so
+    long that it is being written once more.
+    """
+    if isinstance(outcome, RunApplied):
+        return outcome.run
+    current, after = outcome.current, move.after
+    if current is None or after.state is RunState.LEASED:
+        return None
+    same = (current.state, current.fence, current.attempt, current.spent, current.reason) == (
+        after.state,
+        after.fence,
+        after.attempt,
+        after.spent,
+        after.reason,
     )
+    return current if same else None
+
+
+def _still_mine(item: InHand, outcome: RunOutcome) -> Run | None:
+    """Return the row as a friend left it, if it is still leased under this fence and session."""
+    current = outcome.run if isinstance(outcome, RunApplied) else outcome.current
+    if current is None or current.state is not RunState.LEASED:
+        return None
+    mine = current.session == item.session and current.fence == item.run.fence
+    return current if mine else None
 
 
 def _attempt(

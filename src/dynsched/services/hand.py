@@ -34,6 +34,7 @@ class InHand:
         number: the attempt's number, once it has started.
         fence: the claim's fence, once it has started.
         progress: what the handler reported last.
+        progress_written: the report that the store has.
     """
 
     run: Run
@@ -48,6 +49,7 @@ class InHand:
     number: int = 0
     fence: int = 0
     progress: Progress | None = None
+    progress_written: Progress | None = None
 
 
 class Hand:

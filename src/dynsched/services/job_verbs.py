@@ -68,8 +68,10 @@ class JobVerbs(Verbs):
         topology = self._store.refresh()
         now = self._clock.now()
         job, parts = self._build(spec, now)
-        self._store.control.note_use(job.tenant, job.queue)
-        if not self._store.jobs.create(job, parts):
+        taken = self._store.jobs.find(job.tenant, job.name) is not None
+        if not taken:
+            self._store.control.note_use(job.tenant, job.queue)
+        if taken or not self._store.jobs.create(job, parts):
             raise AlreadyExists(
                 f"name: tenant {job.tenant!r} has a job {job.name!r} already"
                 " (choose another name, or `dynsched job edit` it)"
@@ -268,6 +270,7 @@ class JobVerbs(Verbs):
             expiry = int((at + 2 * job.policies.retention - EPOCH).total_seconds())
             outcome = self._store.jobs.delete(after, job.version, expires_at_s=expiry)
             if isinstance(outcome, JobApplied):
+                self._expire_parts(job, None)
                 return Changed(outcome.job, at)
         raise Conflict(f"job {job_id} kept changing under the delete; try again")
 
@@ -283,10 +286,20 @@ class JobVerbs(Verbs):
             after = self._archive(after)
             outcome = self._store.jobs.replace(after, job.version, durable=True)
             if isinstance(outcome, JobApplied):
+                self._expire_parts(job, after)
                 now = self._clock.now()
                 self._server.serve_job(outcome.job, now=now, before=now + topology.look_ahead)
                 return Changed(outcome.job, at if schedule else None)
         raise Conflict(f"job {job_id} kept changing under the edit; try again")
+
+    def _expire_parts(self, before: Job, after: Job | None) -> None:
+        """Let parts go that the job names no more; running attempts may still read them."""
+        named = set() if after is None else {after.payload_ref, after.target_ref}
+        expiry = self._clock.now() + 2 * before.policies.retention
+        for digest in {before.payload_ref, before.target_ref} - named - {None}:
+            assert digest is not None
+            seconds = int((expiry - EPOCH).total_seconds())
+            self._store.jobs.expire_part(before.job_id, digest, seconds)
 
     def _served(self, job_id: str) -> tuple[Job, datetime]:
         """Serve a job up to now + clock bound; return it as that left it, and that instant."""

@@ -6,6 +6,7 @@ order. A read before the claim may refuse, never permit.
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,10 @@ from dynsched.domain.run import Run
 from dynsched.domain.verdict import judge, needs_old_generations, needs_old_spans
 from dynsched.services.permits import PermitDesk, Taken
 from dynsched.storage.control import Tenant
+from dynsched.storage.jobs import Unreadable
 from dynsched.storage.store import Store
+
+log = logging.getLogger("dynsched.worker")
 
 JOBS_KNOWN = 20_000  # jobs whose policy is remembered between looks
 CAP_AGE = timedelta(seconds=5)  # a changed cap holds at the latest after this
@@ -80,7 +84,7 @@ class Look:
         overlaps = self._desk.overlap(wanted) if wanted else {}
         permits = self._caps(claimed, overlaps)
         ids = list(dict.fromkeys(run.job_id for run in claimed))
-        jobs = dict(zip(ids, self._store.jobs.get_many(ids), strict=True))
+        jobs = self._store.jobs.read_many(ids)
         for job in jobs.values():
             self._learn(job)
         now = self._clock.now()
@@ -98,12 +102,12 @@ class Look:
             dict.fromkeys(run.job_id for run in claimed if run.job_id not in self._known)
         )
         if unknown:
-            for job in self._store.jobs.get_many(unknown):
+            for job in self._store.jobs.read_many(unknown).values():
                 self._learn(job)
         return {run.job_id: self._known.get(run.job_id, Overlap.ALLOW) for run in claimed}
 
-    def _learn(self, job: Job | None) -> None:
-        if job is None:
+    def _learn(self, job: Job | Unreadable | None) -> None:
+        if not isinstance(job, Job):
             return
         self._known[job.job_id] = job.policies.overlap
         self._known.move_to_end(job.job_id)
@@ -141,7 +145,10 @@ class Look:
                 taken |= self._desk.tenant(name, tenant.max_running, by_tenant[name])
         return taken
 
-    def _verdict(self, run: Run, job: Job | None, now: datetime) -> Looked:
+    def _verdict(self, run: Run, job: Job | Unreadable | None, now: datetime) -> Looked:
+        if isinstance(job, Unreadable):
+            log.error("job %s cannot be read: %s; its runs wait", job.job_id, job.problem)
+            return Looked(run, Found.HOLD)
         span, generations = None, []
         if job is not None and needs_old_spans(run, job):
             span = self._store.jobs.old_span_at(job.job_id, run.scheduled_for)

@@ -23,12 +23,15 @@ from dynsched.domain.lifecycle import SUSPECT_LOSSES
 from dynsched.domain.retry import Failed
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.selection import WeightedTurns, home_lanes, take_by_weight
+from dynsched.errors import StoreError
 from dynsched.services.endings import Ending, Endings
 from dynsched.services.hand import Hand, InHand
 from dynsched.services.leadout import LeadOut, step_back
 from dynsched.services.look import Found, Look, Looked
 from dynsched.services.parts import PartCache
 from dynsched.services.permits import PermitDesk
+from dynsched.services.progress import ProgressNotes
+from dynsched.services.reaper import Reaper
 from dynsched.services.refusals import Refusals
 from dynsched.services.scan import LaneName, Scanner
 from dynsched.services.session import SessionKeeper
@@ -81,6 +84,7 @@ class Worker:
         queues: the queues that it serves.
         runner: what it can run.
         slots: where handlers run.
+        reaper: returns the runs of this host's dead workers when a session is opened.
     """
 
     _given_up = 0  # handlers that still run although their runs were written off
@@ -99,19 +103,19 @@ class Worker:
         hand: Hand,
         runner: TargetRunner,
         slots: Slots,
+        reaper: Reaper,
         queues: Sequence[str] = ("main",),
     ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._keeper = keeper
-        self._hand = hand
-        self._slots = slots
+        self._keeper, self._hand, self._slots, self._reaper = keeper, hand, slots, reaper
         self._queues = tuple(queues)
         self._desk = PermitDesk(store)
         self._look = Look(store, clock=clock, desk=self._desk)
         self._endings = Endings(store, clock=clock, rng=rng, desk=self._desk)
         self._scanner = Scanner(store)
+        self._progress = ProgressNotes(store, clock=clock, hand=hand)
         self._turns = WeightedTurns()
         self._refusals = Refusals(settings=settings, runner=runner, hand=hand, peek=self._peek)
         self._lead_out = LeadOut(
@@ -133,8 +137,18 @@ class Worker:
 
     @property
     def drained(self) -> bool:
-        """Return whether the worker was asked to drain and has nothing in hand any more."""
-        return self._drain_until is not None and not len(self._hand) and not self._unwritten
+        """Return whether the worker was asked to drain and has no run of its own any more.
+
+        Handlers that were given up may still run; they end with the process.
+        """
+        if self._drain_until is None or self._unwritten or self._stranded:
+            return False
+        return all(item.given_up for item in self._hand.items())
+
+    @property
+    def idle(self) -> bool:
+        """Return whether it has nothing in hand and nothing to write."""
+        return not len(self._hand) and not self._unwritten and self._finished.empty()
 
     def drain(self) -> None:
         """Stop claiming; handlers get the grace, then their runs are handed back."""
@@ -142,6 +156,11 @@ class Worker:
             self._drain_until = self._clock.now() + self._settings.drain_grace
             log.info("draining: %d runs in hand", len(self._hand))
         self.wake.set()
+
+    def look_again(self) -> None:
+        """Let the next poll read every lane, whatever it has seen of them a moment ago."""
+        self._scanner.forget()
+        self._foreign_at = None
 
     def poll(self) -> PollReport:
         """Write what has ended, then claim, look and start for the free slots.
@@ -159,6 +178,7 @@ class Worker:
         if session is None:
             return report
         self._reconcile(session, now)
+        self._progress.write(now)
         if self._drain_until is None:
             self._fill_slots(session, now, report)
         return report
@@ -192,13 +212,19 @@ class Worker:
                 self._endings.note_late(item)
             else:
                 self._unwritten.append(self._endings.of_result(item, now, look_ahead))
-        if self._unwritten:
-            report.ended += self._write(self._unwritten)
-            self._unwritten = []
+        report.ended += self._write_out()
 
-    def _write(self, endings: Sequence[Ending]) -> int:
-        """Write ways out; runs whose handler has returned leave the hand."""
+    def _write_out(self) -> int:
+        """Write the ways out that are due; runs whose handler has returned leave the hand.
+
+        Raises:
+            StoreError: the store failed; all are kept for the next time.
+        """
+        endings = self._unwritten
+        if not endings:
+            return 0
         self._endings.write(endings)
+        self._unwritten = []
         for ending in endings:
             item = ending.item
             if item.permit is not None:
@@ -206,6 +232,16 @@ class Worker:
             if not item.given_up:
                 self._hand.leave(item)
         return len(endings)
+
+    def _write(self, endings: Sequence[Ending]) -> bool:
+        """Write ways out; False if the store failed, then the next poll writes them."""
+        self._unwritten += endings
+        try:
+            self._write_out()
+        except StoreError as error:
+            log.warning("%d runs are given back later: %s", len(self._unwritten), error)
+            return False
+        return True
 
     def _give_up(self, items: Sequence[InHand], endings: Sequence[Ending]) -> None:
         """Write a way out for runs whose handlers still run; their slots are made up for."""
@@ -236,6 +272,7 @@ class Worker:
         self._give_up(started, endings)
         if self._drain_until is not None:
             return None
+        self._reaper.sweep_host()
         return self._keeper.open()
 
     def _stop_overdue(self, now: datetime) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import cast
 
@@ -20,7 +20,18 @@ from dynsched.storage.codec import (
     encode_job,
     encode_span,
 )
-from dynsched.storage.engine import Applied, Body, Delete, PutNew, Query, Replace, Row, Table, Write
+from dynsched.storage.engine import (
+    Applied,
+    Body,
+    Delete,
+    PutNew,
+    Query,
+    Replace,
+    Row,
+    Stale,
+    Table,
+    Write,
+)
 from dynsched.storage.placement import (
     JOB_SORT,
     due_partition,
@@ -48,6 +59,14 @@ class JobStale:
     """Somebody else changed the job first; `current` is what is stored, None if it is gone."""
 
     current: Job | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A job's row that cannot be decoded, and why."""
+
+    job_id: str
+    problem: str
 
 
 JobOutcome = JobApplied | JobStale
@@ -85,6 +104,20 @@ class JobStore:
         rows = self._rows.engine.get_many([job_key(job_id) for job_id in job_ids])
         return [None if row is None else decode_job(row) for row in rows]
 
+    def read_many(self, job_ids: Sequence[str]) -> dict[str, Job | Unreadable | None]:
+        """Read jobs, each strongly, by id; one that cannot be read harms no other.
+
+        Cost: 1 read unit each.
+        """
+        rows = self._rows.engine.get_many([job_key(job_id) for job_id in job_ids])
+        found: dict[str, Job | Unreadable | None] = {}
+        for job_id, row in zip(job_ids, rows, strict=True):
+            try:
+                found[job_id] = None if row is None else decode_job(row)
+            except Exception as error:  # noqa: BLE001  whatever a row holds is not the reader's fault
+                found[job_id] = Unreadable(job_id, str(error))
+        return found
+
     def find(self, tenant: str, name: str) -> str | None:
         """Return the id of the job of that name, read strongly."""
         row = self._rows.engine.get(name_key(tenant, name))
@@ -98,7 +131,7 @@ class JobStore:
         name = Row(name_key(job.tenant, job.name), {"j": job.job_id}, token=self._rows.token())
         writes: list[Write] = [PutNew(self.row_of(job)), PutNew(name)]
         for part in parts:
-            self._rows.engine.write(PutNew(part), durable=durable)
+            self.put_part(part)
         outcomes = self._rows.engine.transact(writes, durable=durable)
         return all(isinstance(outcome, Applied) for outcome in outcomes)
 
@@ -200,8 +233,19 @@ class JobStore:
         return Row(key, {"x": text}, None, expires_at_s, self._rows.token())
 
     def put_part(self, row: Row) -> None:
-        """Write a large part; one that exists is the same, by its hash."""
-        self._rows.engine.write(PutNew(row), durable=True)
+        """Write a large part; one that exists is the same, by its hash, but is kept as long."""
+        outcome = self._rows.engine.write(PutNew(row), durable=True)
+        current = outcome.current if isinstance(outcome, Stale) else None
+        if current is not None and _longer(row.expires_at_s, current.expires_at_s):
+            longer = replace(row, token=self._rows.token())
+            self._rows.engine.write(Replace(longer, current.version), durable=True)
+
+    def expire_part(self, job_id: str, digest: str, expires_at_s: int) -> None:
+        """Let a part go that its job names no more, once the runs that may read it are gone."""
+        row = self._rows.engine.get(part_key(job_id, digest))
+        if row is not None:
+            old = replace(row, expires_at_s=expires_at_s, token=self._rows.token())
+            self._rows.engine.write(Replace(old, row.version))
 
     def part(self, job_id: str, digest: str) -> str | None:
         """Read a large part's text, None if it is gone."""
@@ -212,6 +256,11 @@ class JobStore:
         """Read a page of all job rows in no order; for sweeps and exports."""
         page = self._rows.engine.scan(Table.JOBS, limit, cursor)
         return [row for row in page.rows if row.key.sk == JOB_SORT], page.cursor
+
+
+def _longer(new_s: int | None, old_s: int | None) -> bool:
+    """Return whether an expiry is later than another; None is never."""
+    return old_s is not None and (new_s is None or new_s > old_s)
 
 
 def target_of(text: str) -> Target:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 
 from dynsched.domain.instants import from_ms, to_ms, to_text
 from dynsched.domain.job import Priority
@@ -25,6 +26,8 @@ from dynsched.storage.placement import (
     run_index,
 )
 from dynsched.storage.rows import PAGE, Rows
+
+log = logging.getLogger("dynsched.store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +77,43 @@ class Attempt:
         return self.outcome == "late"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressNote:
+    """What a run's handler reported last of itself.
+
+    Attributes:
+        attempt: the attempt that reported.
+        done: units done, the handler's own.
+        total: units in all, if known.
+        note: one short line.
+        at: when it was written.
+    """
+
+    run_id: str
+    attempt: int
+    done: float
+    total: float | None
+    note: str
+    at: datetime
+
+
+PROGRESS_SORT = "progress"  # behind the attempts' numbers
+
+
 def run_table_key(key: RunKey) -> Key:
     """Return where a run's row lies."""
     return Key(Table.RUNS, key.partition, key.sort)
+
+
+def decode_each(rows: Iterable[Row]) -> list[Run]:
+    """Return the runs in rows; one that cannot be read is reported and never blocks the others."""
+    runs = []
+    for row in rows:
+        try:
+            runs.append(decode_run(row))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            log.error("row %s %s cannot be read: %r", row.key.pk, row.key.sk, error)  # noqa: TRY400
+    return runs
 
 
 class RunStore:
@@ -145,7 +182,7 @@ class RunStore:
         """
         partition = ready_partition(queue, priority, lane)
         query = Query(Table.RUNS, partition, index=True, after=after, limit=limit)
-        return [decode_run(row) for row in self._rows.engine.query(query).rows]
+        return decode_each(self._rows.engine.query(query).rows)
 
     def waiting(self, minute: int, shard: int, before: datetime, *, most: int) -> list[Run]:
         """Read failed runs of one minute bucket whose back-off ends before an instant."""
@@ -156,12 +193,12 @@ class RunStore:
             before=to_text(before),
             limit=min(most, PAGE),
         )
-        return [decode_run(row) for row in self._rows.all(query, most)]
+        return decode_each(self._rows.all(query, most))
 
     def leased(self, session: str, *, most: int) -> list[Run]:
         """Read the runs that lie in a session's partition, by the index."""
         query = Query(Table.RUNS, leased_partition(session), index=True, limit=min(most, PAGE))
-        return [decode_run(row) for row in self._rows.all(query, most)]
+        return decode_each(self._rows.all(query, most))
 
     def dead(self, *, most: int, signature: str = "", hidden: bool = False) -> list[Run]:
         """Read dead runs of all shards, optionally of one error signature."""
@@ -176,12 +213,12 @@ class RunStore:
                 before=f"{signature}$" if signature else None,
                 limit=min(most, PAGE),
             )
-            found += [decode_run(row) for row in self._rows.all(query, most - len(found))]
+            found += decode_each(self._rows.all(query, most - len(found)))
         return found
 
     def ended(self, hour: int, *, most: int) -> list[Run]:
-        """Read runs that ended in an hour otherwise than dead, newest first in each shard."""
-        found: list[Run] = []
+        """Read the newest runs that ended in an hour otherwise than dead, over all shards."""
+        found: list[Row] = []
         for shard in range(self._rows.topology.shards):
             query = Query(
                 Table.RUNS,
@@ -190,8 +227,14 @@ class RunStore:
                 limit=min(most, PAGE),
                 descending=True,
             )
-            found += [decode_run(row) for row in self._rows.all(query, most - len(found))]
-        return found
+            found += self._rows.all(query, most)
+        found.sort(key=lambda row: row.index[1] if row.index else "", reverse=True)
+        return decode_each(found[:most])
+
+    def count(self, partition: str, *, most: int) -> int:
+        """Count the rows of an index partition, no further than `most`."""
+        query = Query(Table.RUNS, partition, index=True, limit=min(most, PAGE))
+        return sum(1 for _ in self._rows.all(query, most))
 
     def history(self, job_id: str, *, most: int, before: datetime | None = None) -> Iterator[Run]:
         """Read a job's runs, newest instant first, strongly; merged over its partitions."""
@@ -204,15 +247,15 @@ class RunStore:
                 limit=min(most, PAGE),
                 descending=True,
             )
-            found += [decode_run(row) for row in self._rows.all(query, most)]
+            found += decode_each(self._rows.all(query, most))
         found.sort(key=lambda run: run.key.sort, reverse=True)
         yield from found[:most]
 
     def scan(self, limit: int, cursor: str | None) -> tuple[list[Run], str | None]:
         """Read a page of all runs in no order; for the daily sweep."""
         page = self._rows.engine.scan(Table.RUNS, limit, cursor)
-        runs = [decode_run(row) for row in page.rows if not row.key.pk.startswith("attempts#")]
-        return runs, page.cursor
+        rows = [row for row in page.rows if not row.key.pk.startswith("attempts#")]
+        return decode_each(rows), page.cursor
 
     def note_attempts(self, attempts: Iterable[Attempt]) -> None:
         """Write attempt rows; a row that exists stays, so repeating is harmless."""
@@ -222,8 +265,37 @@ class RunStore:
 
     def attempts(self, run_id: str, *, most: int = 200) -> list[Attempt]:
         """Read what is kept of a run's tries, oldest first."""
-        query = Query(Table.RUNS, attempts_partition(run_id), limit=min(most, PAGE))
+        partition = attempts_partition(run_id)
+        query = Query(Table.RUNS, partition, before=PROGRESS_SORT, limit=min(most, PAGE))
         return [_decode_attempt(run_id, row) for row in self._rows.all(query, most)]
+
+    def note_progress(self, note: ProgressNote, expires_at_s: int) -> None:
+        """Write a run's last report over the one before; a lost race does no harm."""
+        key = Key(Table.RUNS, attempts_partition(note.run_id), PROGRESS_SORT)
+        row = self._rows.engine.get(key)
+        body: Attributes = {"a": note.attempt, "d": note.done, "at": to_ms(note.at)}
+        if note.total is not None:
+            body["t"] = note.total
+        if note.note:
+            body["n"] = note.note
+        new = Row(key, body, None, expires_at_s, self._rows.token())
+        self._rows.engine.write(PutNew(new) if row is None else Replace(new, row.version))
+
+    def progress(self, run_id: str) -> ProgressNote | None:
+        """Read what a run's handler reported last, None if it reported nothing."""
+        key = Key(Table.RUNS, attempts_partition(run_id), PROGRESS_SORT)
+        row = self._rows.engine.get(key)
+        if row is None:
+            return None
+        body = cast(Mapping[str, Any], row.body)
+        return ProgressNote(
+            run_id=run_id,
+            attempt=body["a"],
+            done=body["d"],
+            total=body.get("t"),
+            note=body.get("n", ""),
+            at=from_ms(body["at"]),
+        )
 
 
 def _attempt_row(item: Attempt, token: str) -> Row:

@@ -66,6 +66,11 @@ class Commits:
         self._synchronous, self._limit_s = synchronous, limit_s
         self._waiting: deque[_Request] = deque()
 
+    @property
+    def waiting(self) -> int:
+        """Return how many requests of threads are not yet made."""
+        return len(self._waiting)
+
     def make(self, writes: Sequence[Write], *, together: bool = False) -> list[Outcome]:
         """Make guarded writes in one commit: each by itself, or all `together` or none.
 

@@ -7,7 +7,9 @@ A write whose answer was lost is never repeated blindly. Its row is read, strong
     anything else                           it is stale, with the row that won
 
 Sending again is safe even when the first message is still on its way: both carry the same guard
-and the same token, so at most one of them is applied, whichever it is.
+and the same token, so at most one of them is applied, whichever it is. A delete has no token: if
+it was applied unheard and the key was written anew by somebody else, at the same version, before
+it is sent again, it deletes that row. So keys that are deleted should not be used again at once.
 """
 
 from __future__ import annotations
