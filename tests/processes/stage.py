@@ -20,10 +20,11 @@ from tests.processes.handlers import JOURNAL_VARIABLE
 
 from dynsched.bootstrap import STORE_VARIABLE, Base, build_operations, init_store, open_base
 from dynsched.domain.instants import from_ms
+from dynsched.domain.job import Overlap, Policies
 from dynsched.domain.run import Run, parse_run_id
 from dynsched.domain.target import HandlerTarget
 from dynsched.services.operations import Operations
-from dynsched.services.specs import JobSpec
+from dynsched.services.specs import EverySpec, JobSpec
 from dynsched.storage.runs import Attempt
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -161,6 +162,27 @@ class Stage:
             spec = JobSpec(name="work", target=HandlerTarget("work"))
             job_id = self.operations.create(spec).job_id
         return self.operations.enqueue(job_id, seconds).run_id
+
+    def each_second(
+        self, handler: str, *, jobs: int, count: int, every_s: int = 1, payload: float = 0.0
+    ) -> set[tuple[str, datetime]]:
+        """Create interval jobs that end; return the job and instant of each run that is to be."""
+        start = self.base.clock.now() + timedelta(seconds=2)
+        instants = [start + timedelta(seconds=every_s * number) for number in range(count)]
+        schedule = EverySpec(every=timedelta(seconds=every_s), start=start, end=instants[-1])
+        made = [
+            self.operations.create(
+                JobSpec(
+                    name=f"{handler}-{every_s}-{number}",
+                    target=HandlerTarget(handler),
+                    schedule=schedule,
+                    policies=Policies(overlap=Overlap.ALLOW),
+                    payload=payload,
+                )
+            )
+            for number in range(jobs)
+        ]
+        return {(job.job_id, instant) for job in made for instant in instants}
 
     # what happened
 
