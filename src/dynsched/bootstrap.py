@@ -23,6 +23,7 @@ from dynsched.services.operations import Operations
 from dynsched.services.reaper import Reaper
 from dynsched.services.session import SessionKeeper, SessionLocks, this_process
 from dynsched.services.slots import InlineSlots, ThreadSlots
+from dynsched.services.views import Views
 from dynsched.services.worker import Slots, Worker
 from dynsched.settings import Settings, settings_from
 from dynsched.storage.engine import Engine
@@ -180,6 +181,11 @@ def init_store(
 def build_operations(base: Base) -> Operations:
     """Return the one door for people."""
     return Operations(base.store, clock=base.clock, rng=base.rng, settings=base.settings)
+
+
+def build_views(base: Base) -> Views:
+    """Return all that can be read."""
+    return Views(base.store, clock=base.clock)
 
 
 def build_dispatcher(base: Base) -> Dispatcher:

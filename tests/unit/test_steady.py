@@ -240,6 +240,15 @@ def test_one_row_of_ours_proves_the_whole_transaction(store: Engine) -> None:
     assert body(outcomes[0]) == {"by": "rival"}
 
 
+def test_an_answer_that_names_our_token_proves_the_transaction(store: Engine) -> None:
+    """It was applied, although a rival has changed every row of it before they are read."""
+    writes: list[Write] = [PutNew(a_row())]
+    store.transact(writes)
+    outcomes = steady(store, then(store, Fault.NONE, rival_wins)).transact(writes)
+    assert outcomes == [Applied(store.get(a_key()))]
+    assert body(outcomes[0]) == {"by": "rival"}
+
+
 def test_what_cannot_be_settled_is_said_to_be_unknown(store: Engine) -> None:
     """The store went away after a write: neither success nor failure may be claimed."""
 

@@ -18,8 +18,10 @@ from dynsched.domain.instants import EPOCH, Clock
 from dynsched.domain.lifecycle import Transition
 from dynsched.domain.retry import Bury, Failed, RetryAt, decide, signature
 from dynsched.domain.run import Run, RunState, parse_run_id
+from dynsched.errors import StoreError
 from dynsched.services.hand import InHand
 from dynsched.services.permits import PermitDesk
+from dynsched.services.run_lines import log_move
 from dynsched.storage.runs import Attempt, RunApplied, RunOutcome
 from dynsched.storage.store import Store
 from dynsched.targets.result import Snoozed, Succeeded, WasCancelled
@@ -72,25 +74,17 @@ class Endings:
         """
         self._note(ending for ending in endings if ending.keep and ending.reported)
         results: dict[int, Run | None] = {}
-        todo = list(range(len(endings)))
+        todo: list[int] = []
+        for index, ending in enumerate(endings):
+            # A write that failed half way is made again: what is out already stays as it is.
+            if ending.item.run.state is RunState.LEASED:
+                todo.append(index)
+            else:
+                results[index] = ending.item.run
         for _ in range(REBUILDS):
-            moves = [endings[index].build(endings[index].item.run) for index in todo]
-            outcomes = self._store.runs.apply_many(moves)
-            again: list[int] = []
-            for index, move, outcome in zip(todo, moves, outcomes, strict=True):
-                item = endings[index].item
-                applied = _applied(move, outcome)
-                if applied is not None:
-                    self._follow(item, move, applied)
-                    results[index] = applied
-                elif (current := _still_mine(item, outcome)) is not None:
-                    item.run = current
-                    again.append(index)
-                else:
-                    results[index] = None
-            todo = again
             if not todo:
                 break
+            todo = self._round(endings, todo, results)
         runs = [results.get(index) for index in range(len(endings))]
         pairs = list(zip(endings, runs, strict=True))
         self._note(ending for ending, run in pairs if run is not None and not ending.reported)
@@ -102,15 +96,40 @@ class Endings:
             ending.attempt for ending in endings if ending.attempt is not None
         )
 
-    def _follow(self, item: InHand, move: Transition, run: Run) -> None:
+    def _round(
+        self, endings: Sequence[Ending], todo: Sequence[int], results: dict[int, Run | None]
+    ) -> list[int]:
+        """Write some ways out; return those to be built again on a row that a friend changed."""
+        moves = [endings[index].build(endings[index].item.run) for index in todo]
+        outcomes = self._store.runs.apply_many(moves)
+        again: list[int] = []
+        made: list[tuple[InHand, Transition]] = []
+        for index, move, outcome in zip(todo, moves, outcomes, strict=True):
+            item = endings[index].item
+            applied = _applied(move, outcome)
+            results[index] = applied
+            if applied is not None:
+                item.run = applied
+                made.append((item, move))
+            elif (current := _still_mine(item, outcome)) is not None:
+                item.run = current
+                again.append(index)
+        for item, move in made:
+            self._follow(item, move)
+        return again
+
+    def _follow(self, item: InHand, move: Transition) -> None:
         """Do what follows a way out: hints and marks, which may all be lost without harm."""
-        item.run = run
-        if item.permit is not None:
-            self._desk.freed(item.permit)
-        if move.before.waiter is not None:
-            self.pull_forward(move.before.waiter)
-        if run.state is RunState.DEAD:
-            self._alert(run)
+        log_move(item.run.job_id if item.job is None else item.job.name, move)
+        if item.run.state is RunState.DEAD:
+            self._alert(item.run)
+        try:
+            if item.permit is not None:
+                self._desk.freed(item.permit)
+            if move.before.waiter is not None:
+                self.pull_forward(move.before.waiter)
+        except StoreError as error:
+            log.warning("run %s: what waits for it finds out later: %s", item.run.run_id, error)
 
     def pull_forward(self, run_id: str) -> None:
         """Make a waiting run available now, if it still waits."""
@@ -148,7 +167,8 @@ class Endings:
 
     def note_late(self, item: InHand) -> None:
         """Keep the result of a handler whose run was given up while it went on."""
-        item.result = item.late
+        # It may have returned in the very moment in which it was given up.
+        item.result = item.late or item.result
         self._note_late([self.of_result(item, self._clock.now(), timedelta(0))])
 
     def of_result(self, item: InHand, now: datetime, look_ahead: timedelta) -> Ending:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
@@ -9,6 +10,7 @@ from dynsched.domain import lifecycle
 from dynsched.domain.instants import Clock
 from dynsched.domain.retry import signature
 from dynsched.domain.run import Run, RunState
+from dynsched.errors import StoreError
 from dynsched.services.cancelling import request_cancel
 from dynsched.services.endings import Ending, Endings
 from dynsched.services.hand import InHand
@@ -16,6 +18,8 @@ from dynsched.services.look import Found, Looked
 from dynsched.services.refusals import Refusals
 from dynsched.storage.runs import RunApplied
 from dynsched.storage.store import Store
+
+log = logging.getLogger("dynsched.worker")
 
 WAIT_MAX = timedelta(seconds=30)  # longest time between two looks at a run that waits
 WAIT_DOUBLINGS = 5
@@ -35,7 +39,7 @@ class LeadOut:
     """Writes what the look decided for runs that may not start.
 
     Args:
-        write: writes ways out and takes the runs out of the hand.
+        write: writes ways out and takes the runs out of the hand; False if it will do so later.
     """
 
     def __init__(
@@ -45,7 +49,7 @@ class LeadOut:
         clock: Clock,
         refusals: Refusals,
         endings: Endings,
-        write: Callable[[Sequence[Ending]], int],
+        write: Callable[[Sequence[Ending]], bool],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -58,10 +62,14 @@ class LeadOut:
         if not refused:
             return
         now = self._clock.now()
-        self._write([self._refusal(item, looked, now) for item, looked in refused])
-        for item, looked in refused:
-            if looked.found is Found.WAIT and looked.blocker is not None:
-                self._wait_for(item.run, looked.blocker, ask_cancel=looked.ask_cancel)
+        if not self._write([self._refusal(item, looked, now) for item, looked in refused]):
+            return
+        try:
+            for item, looked in refused:
+                if looked.found is Found.WAIT and looked.blocker is not None:
+                    self._wait_for(item.run, looked.blocker, ask_cancel=looked.ask_cancel)
+        except StoreError as error:
+            log.warning("who waits for another run looks again by itself: %s", error)
 
     def unknown(self, item: InHand, bound: timedelta) -> Ending:
         """Return the way out of a run whose handler no worker knew for so long."""

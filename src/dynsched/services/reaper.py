@@ -71,6 +71,7 @@ class Reaper:
             StoreError: the store failed; the next sweep repeats what is missing.
         """
         report = self._report = SweepReport()
+        self._store.refresh_by(self._clock.now())  # returned runs lie where the map says
         sessions = self._store.control.sessions()
         now = self._clock.now()
         check_clock(self._store.engine.store_time(), now, self._settings)

@@ -64,6 +64,12 @@ class Scanner:
         """Return what is known of a lane."""
         return self._lanes.setdefault(name, Lane())
 
+    def forget(self) -> None:
+        """Forget what was read ahead; whose turn it is stays known."""
+        for lane in self._lanes.values():
+            lane.ahead.clear()
+            lane.read_at = None
+
     def fill(
         self, name: LaneName, want: int, now: datetime, usable: Callable[[Run], bool]
     ) -> deque[Run]:

@@ -23,6 +23,7 @@ from dynsched.domain.lifecycle import SUSPECT_LOSSES
 from dynsched.domain.retry import Failed
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.selection import WeightedTurns, home_lanes, take_by_weight
+from dynsched.errors import StoreError
 from dynsched.services.endings import Ending, Endings
 from dynsched.services.hand import Hand, InHand
 from dynsched.services.leadout import LeadOut, step_back
@@ -144,12 +145,22 @@ class Worker:
             return False
         return all(item.given_up for item in self._hand.items())
 
+    @property
+    def idle(self) -> bool:
+        """Return whether it has nothing in hand and nothing to write."""
+        return not len(self._hand) and not self._unwritten and self._finished.empty()
+
     def drain(self) -> None:
         """Stop claiming; handlers get the grace, then their runs are handed back."""
         if self._drain_until is None:
             self._drain_until = self._clock.now() + self._settings.drain_grace
             log.info("draining: %d runs in hand", len(self._hand))
         self.wake.set()
+
+    def look_again(self) -> None:
+        """Let the next poll read every lane, whatever it has seen of them a moment ago."""
+        self._scanner.forget()
+        self._foreign_at = None
 
     def poll(self) -> PollReport:
         """Write what has ended, then claim, look and start for the free slots.
@@ -201,19 +212,35 @@ class Worker:
                 self._endings.note_late(item)
             else:
                 self._unwritten.append(self._endings.of_result(item, now, look_ahead))
-        if self._unwritten:
-            report.ended += self._write(self._unwritten)
-            self._unwritten = []
+        report.ended += self._write_out()
 
-    def _write(self, endings: Sequence[Ending]) -> int:
-        """Write ways out; runs whose handler has returned leave the hand."""
+    def _write_out(self) -> int:
+        """Write the ways out that are due; runs whose handler has returned leave the hand.
+
+        Raises:
+            StoreError: the store failed; all are kept for the next time.
+        """
+        endings = self._unwritten
+        if not endings:
+            return 0
         self._endings.write(endings)
+        self._unwritten = []
         for ending in endings:
             item = ending.item
             self._refusals.ended(item.run)
             if not item.given_up:
                 self._hand.leave(item)
         return len(endings)
+
+    def _write(self, endings: Sequence[Ending]) -> bool:
+        """Write ways out; False if the store failed, then the next poll writes them."""
+        self._unwritten += endings
+        try:
+            self._write_out()
+        except StoreError as error:
+            log.warning("%d runs are given back later: %s", len(self._unwritten), error)
+            return False
+        return True
 
     def _give_up(self, items: Sequence[InHand], endings: Sequence[Ending]) -> None:
         """Write a way out for runs whose handlers still run; their slots are made up for."""
