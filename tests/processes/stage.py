@@ -28,7 +28,6 @@ from dynsched.services.specs import EverySpec, JobSpec
 from dynsched.storage.runs import Attempt
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = (sys.executable, str(Path(__file__).with_name("actors.py")))
 APP = "tests.processes.handlers:app"
 POLL_S = 0.05
 STOP_S = 30.0
@@ -133,7 +132,7 @@ class Stage:
         log = self.folder / f"{len(self.actors)}-{role}.log"
         with log.open("wb") as sink:
             process = subprocess.Popen(
-                [*PROGRAM, role, *handlers, *arguments],
+                [sys.executable, "-m", "dynsched", role, *handlers, *arguments],
                 env=self.environment | ({STORE_VARIABLE: store} if store else {}),
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
