@@ -58,6 +58,11 @@ class Line:
     attempt: int
     at: datetime
 
+    @property
+    def job_id(self) -> str:
+        """Return the job of the run."""
+        return self.run_id.partition("@")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Actor:
@@ -98,6 +103,7 @@ class Stage:
     def __init__(self, folder: Path, store: str, environment: Mapping[str, str]) -> None:
         self.folder, self.store = folder, store
         self._journal = folder / "journal"
+        self._forgotten = 0  # lines of the journal that `unended` passes over
         kept = {k: v for k, v in os.environ.items() if not k.startswith("DYNSCHED_")}
         self.environment = kept | {
             STORE_VARIABLE: store,
@@ -194,9 +200,17 @@ class Stage:
         ]
 
     def unended(self) -> list[Line]:
-        """Return the starts that have no end in the journal."""
-        ended = {(line.run_id, line.fence) for line in self.journal("end")}
-        return [line for line in self.journal("start") if (line.run_id, line.fence) not in ended]
+        """Return the starts that have no end in the journal, without those forgotten."""
+        lines = self.journal()[self._forgotten :]
+        ended = {(line.run_id, line.fence) for line in lines if line.word == "end"}
+        starts = [line for line in lines if line.word == "start"]
+        return [line for line in starts if (line.run_id, line.fence) not in ended]
+
+    def forget_unended(self) -> list[Line]:
+        """Return what is unended and will remain so, since its process is dead."""
+        lines = self.unended()
+        self._forgotten = len(self.journal())
+        return lines
 
     def wait_for_start(self, run_id: str, fence: int, seconds: float) -> Line:
         """Wait until a handler was called for a run under a fence."""

@@ -195,7 +195,7 @@ class SteadyEngine:
         self._clock.wait(self._rng.uniform(0, ceiling_s))
 
     def _report(self, budget: _Budget) -> None:
-        """Say that the store keeps its callers waiting, once in a while: it is why runs are late."""
+        """Say once in a while that the store keeps its callers waiting: runs are late by it."""
         now = self._clock.monotonic()
         if self._reported_at is None or now - self._reported_at >= REPORT_S:
             self._reported_at = now
