@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.sim.world import Process, World
-
 from dynsched.domain.job import Overlap, Policies
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import HandlerTarget
 from dynsched.services.specs import JobSpec
 from dynsched.storage.engine import Replace
 from dynsched.testing.faults import Call, Fault
+from tests.sim.world import Process, World
 
 
 class Refusing:
