@@ -6,6 +6,7 @@ dynsched.connect().enqueue("send_mail", {"to": "a@example.org"})
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -25,6 +26,8 @@ from dynsched.services.specs import (
     default_policies,
 )
 from dynsched.targets.app import App, JobDefaults
+
+log = logging.getLogger("dynsched")
 
 KNOWN_MAX = 10_000
 
@@ -81,14 +84,39 @@ class Client:
         return self.operations.enqueue_many(self._job_id(tenant, name), payloads)
 
     def declare(self) -> list[Job]:
-        """Make the jobs that the app's handlers declare and that do not exist yet."""
+        """Make the jobs whose handlers declare a schedule, unless they exist; return the new ones.
+
+        A job that exists stays as it is: people may have edited it since. If its schedule is not
+        the declared one, that is said in the log.
+        """
         handlers = self._app.handlers if self._app is not None else {}
         made = []
         for name, registration in handlers.items():
-            tenant = registration.defaults.get("tenant", "default")
-            if self.operations.find_id(tenant, name) is None:
-                made.append(self._declare(name, tenant, registration.defaults))
+            defaults = registration.defaults
+            if "cron" not in defaults and "every" not in defaults:
+                continue
+            tenant = defaults.get("tenant", "default")
+            job_id = self.operations.find_id(tenant, name)
+            if job_id is None:
+                made.append(self._declare(name, tenant, defaults))
+            else:
+                self._compare(self.operations.find(job_id, tenant), defaults)
         return made
+
+    def _compare(self, job: Job, defaults: JobDefaults) -> None:
+        """Say when a job's schedule is not the one that its handler declares."""
+        spec = spec_of(job.name, job.tenant, defaults)
+        declared = self.operations.check(spec).schedule
+        if declared is None or job.schedule is None:
+            return
+        if declared.describe() != job.schedule.describe():
+            log.warning(
+                "job %s of tenant %s runs %s, its handler declares %s: `dynsched job edit` it",
+                job.name,
+                job.tenant,
+                job.schedule.describe(),
+                declared.describe(),
+            )
 
     def _job_id(self, tenant: str, name: str) -> str:
         job_id = self._known.get((tenant, name)) or self.operations.find_id(tenant, name)

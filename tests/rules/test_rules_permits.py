@@ -149,3 +149,32 @@ def test_an_old_claim_does_not_write_itself_over_a_newer_one_of_its_run(world: W
     frozen.wire.before(reads_permits, meanwhile)
     assert frozen.poll().started == 0
     assert second.poll().started == 0
+
+
+def test_a_refused_permit_is_remembered_for_all_who_need_it(world: World) -> None:
+    """Another process holds the only permit; twenty runs of the tenant wait for it."""
+    job = capped(world, 1)
+    world.enqueue(job)
+    world.worker().poll()
+    waiting = world.enqueue(job, 20)
+    worker = world.worker(slots=2)
+    for _ in range(10):
+        worker.poll()
+        world.clock.step(seconds=0.2)
+    assert sum(world.run(run).fence for run in waiting) == 2
+
+
+def test_after_a_refusal_a_read_shows_a_free_permit_before_the_next_claim(world: World) -> None:
+    """The refusal is forgotten after three seconds, but the permit is still held."""
+    job = capped(world, 1)
+    world.enqueue(job)
+    holder, worker = world.worker(), world.worker(slots=1)
+    holder.poll()
+    (run,) = world.enqueue(job)
+    for _ in range(5):
+        worker.poll()
+        world.clock.step(seconds=4)
+    assert world.run(run).fence == 1
+    holder.worker.drain()
+    holder.finish()
+    assert worker.poll().started == 1

@@ -77,8 +77,8 @@ class Refusals:
         """Remember that a tenant had no free permit."""
         self._capped[tenant] = now + self._settings.refusal
 
-    def ended(self, run: Run) -> None:
-        """Forget a tenant's refusal when one of its runs has ended here."""
+    def freed(self, run: Run) -> None:
+        """Forget a tenant's refusal when one of its runs has given up its permit here."""
         self._capped.pop(run.tenant, None)
 
     def _at_cap(self, tenant: str, now: datetime) -> bool:

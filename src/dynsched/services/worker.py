@@ -227,7 +227,8 @@ class Worker:
         self._unwritten = []
         for ending in endings:
             item = ending.item
-            self._refusals.ended(item.run)
+            if item.permit is not None:
+                self._refusals.freed(item.run)
             if not item.given_up:
                 self._hand.leave(item)
         return len(endings)
