@@ -6,7 +6,7 @@ Each docstring tells the schedule of events by which the rule's absence shows.
 from __future__ import annotations
 
 import pytest
-from tests.rules.world import World
+from tests.rules.small_world import World
 
 from dynsched.domain.run import Run, RunState
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
+from tests.rules.small_world import EVERY_MINUTE, World, at
 from tests.rules.wire import advances, makes_runs, takes_permit
-from tests.rules.world import EVERY_MINUTE, World, at
 
 from dynsched.domain.job import CatchUp, Job, Overlap, names_instant
 from dynsched.domain.run import RunState

@@ -6,8 +6,8 @@ Each docstring tells the schedule of events by which the rule's absence shows.
 from __future__ import annotations
 
 import pytest
+from tests.rules.small_world import WorkerProcess, World
 from tests.rules.wire import claims, reads_jobs, reads_leased, writes_session
-from tests.rules.world import WorkerProcess, World
 
 from dynsched.domain.run import Run, RunState
 from dynsched.storage.control import Session
