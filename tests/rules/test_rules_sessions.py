@@ -304,3 +304,20 @@ def test_a_run_that_could_not_be_returned_is_returned_by_the_next_sweep(
     world.clock.step(seconds=5)
     reaper.sweep()
     assert world.run(run).state is RunState.READY
+
+
+def test_a_session_that_lapses_while_it_merges_mail_is_not_renewed(world: World, run: Run) -> None:
+    """Mail makes the heartbeat stale; before it is sent again the process sleeps."""
+    worker = world.worker()
+    worker.poll()
+    expiry = session_of(world, worker.session).expires_at
+
+    def meanwhile() -> None:
+        world.operations.cancel(run.run_id)
+        world.clock.step(seconds=10)
+
+    session = worker.session
+    world.clock.step(seconds=20)
+    worker.wire.before(writes_session, meanwhile)
+    assert not worker.beat()
+    assert session_of(world, session).expires_at == expiry
