@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from dynsched.domain.run import Run, RunState
-from tests.rules.world import World
+from tests.rules.small_world import World
 
 
 @pytest.fixture

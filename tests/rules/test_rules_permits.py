@@ -9,8 +9,8 @@ import pytest
 
 from dynsched.domain.job import Job, Overlap
 from dynsched.domain.run import Run, RunState
+from tests.rules.small_world import EVERY_MINUTE, WorkerProcess, World, at
 from tests.rules.wire import claims, reads_permits, takes_permit
-from tests.rules.world import EVERY_MINUTE, WorkerProcess, World, at
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ class Refusals:
             if now - run.available_at >= self._settings.suspect_patience:
                 self._suspect_seen = now
             return False
-        return not self._at_cap(run.tenant, now)
+        return not self.shut(run.tenant, now)
 
     def emptying(self, now: datetime) -> bool:
         """Return whether nothing may be claimed beside what is in hand.
@@ -81,7 +81,8 @@ class Refusals:
         """Forget a tenant's refusal when one of its runs has given up its permit here."""
         self._capped.pop(run.tenant, None)
 
-    def _at_cap(self, tenant: str, now: datetime) -> bool:
+    def shut(self, tenant: str, now: datetime) -> bool:
+        """Return whether a tenant is at its cap, as far as is remembered."""
         until = self._capped.get(tenant)
         if until is None:
             return False
