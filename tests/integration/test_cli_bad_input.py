@@ -134,9 +134,7 @@ def test_a_payload_over_its_limit_is_refused_wherever_it_lies(
     """256 KB of canonical text; and a file that is far longer is not even parsed."""
     file = tmp_path / "big.json"
     file.write_text(json.dumps("x" * 262_143))
-    assert "the limit is 262,144" in program.error(
-        "job", "add", "j", *NOW, "--payload", f"@{file}"
-    )
+    assert "the limit is 262,144" in program.error("job", "add", "j", *NOW, "--payload", f"@{file}")
     file.write_text(" " * 2_000_000)
     assert program.error("job", "add", "j", *NOW, "--payload", f"@{file}").startswith("--payload:")
 

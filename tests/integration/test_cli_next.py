@@ -93,8 +93,8 @@ def test_a_schedule_that_ends_gives_fewer_instants(program: Program) -> None:
 
 def test_people_see_the_schedule_in_words_and_how_far_it_is(program: Program) -> None:
     """Each line has the instant, the day of the week and the distance."""
-    first, second = program("next", "30 2 * * *", "--tz", "Europe/Berlin", "--count", "1").out.split(
-        "\n", 1
-    )
+    first, second = program(
+        "next", "30 2 * * *", "--tz", "Europe/Berlin", "--count", "1"
+    ).out.split("\n", 1)
     assert first == "at 02:30 every day, Europe/Berlin"
     assert "  in " in second
