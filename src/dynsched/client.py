@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from dynsched.bootstrap import Base, build_operations, open_base
 from dynsched.domain.job import CatchUp, Job, Overlap, Policies, Priority
 from dynsched.domain.payload import Json
+from dynsched.domain.recurrence import Schedule
 from dynsched.domain.run import Run
 from dynsched.domain.target import HandlerTarget
 from dynsched.errors import AlreadyExists, InvalidInput
@@ -109,7 +110,7 @@ class Client:
         declared = self.operations.check(spec).schedule
         if declared is None or job.schedule is None:
             return
-        if declared.describe() != job.schedule.describe():
+        if _shape(declared) != _shape(job.schedule):
             log.warning(
                 "job %s of tenant %s runs %s, its handler declares %s: `dynsched job edit` it",
                 job.name,
@@ -136,6 +137,13 @@ class Client:
             return self.operations.create(spec_of(name, tenant, defaults))
         except AlreadyExists:
             return self.operations.find(name, tenant)  # another process was first
+
+
+def _shape(schedule: Schedule) -> dict[str, object]:
+    """Return what a declaration says of a schedule: not what it counts from, or hashes `H` from."""
+    made_with_the_job = ("anchor", "start", "key")
+    body = schedule.to_body()
+    return {name: value for name, value in body.items() if name not in made_with_the_job}
 
 
 def spec_of(name: str, tenant: str, defaults: JobDefaults) -> JobSpec:

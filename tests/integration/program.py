@@ -17,6 +17,7 @@ from dynsched.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = "tests.integration.sample_app:app"
+DECLARING = "tests.integration.sample_app:declaring"
 
 
 @dataclass(frozen=True, slots=True)

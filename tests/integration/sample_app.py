@@ -8,6 +8,7 @@ from dynsched import App, Permanent
 from dynsched.targets.context import AnyContext
 
 app = App()
+declaring = App()
 
 
 @app.job("echo")
@@ -28,7 +29,9 @@ def never() -> None:
     raise Permanent("no such thing")
 
 
-@app.job("declared", queue="reports", max_attempts=7, every=timedelta(minutes=5), tags={"a": "b"})
+@declaring.job(
+    "declared", queue="reports", max_attempts=7, every=timedelta(minutes=5), tags={"a": "b"}
+)
 def declared() -> None:
     """Say a lot about the jobs that name it."""
 

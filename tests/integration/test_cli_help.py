@@ -79,7 +79,7 @@ def test_the_names_that_scripts_rely_on_are_there() -> None:
 def test_the_store_may_be_named_before_and_after_each_word(
     program: Program, tmp_path: Path, place: int
 ) -> None:
-    """`dynsched --store U job list`, `dynsched job --store U list`, `dynsched job list --store U`."""
+    """Before `job`, before `list`, and at the end."""
     other = Program(tmp_path / "other", made=False)
     other.folder.mkdir()
     other("init")

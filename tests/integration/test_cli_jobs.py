@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.program import APP, Program
+from tests.integration.program import DECLARING, Program
 
 
 @pytest.fixture
@@ -125,12 +125,12 @@ def test_a_payload_comes_inline_from_a_file_or_from_standard_input(
 
 def test_a_handlers_declaration_holds_where_no_option_says_otherwise(program: Program) -> None:
     """With --app queue, attempts, schedule and tags come from the decorator."""
-    plain = add(program, "--handler", "declared", "--app", APP, name="a")
+    plain = add(program, "--handler", "declared", "--app", DECLARING, name="a")
     assert (plain["queue"], plain["policies"]["retry"]["max_attempts"]) == ("reports", 7)
     assert (plain["schedule"]["every_ms"], plain["tags"]) == (300_000, {"a": "b"})
     other = add(
-        program, "--handler", "declared", "--app", APP, "--queue", "main", "--cron", "* * * * *",
-        "--max-attempts", "2", name="9b",
+        program, "--handler", "declared", "--app", DECLARING, "--queue", "main",
+        "--cron", "* * * * *", "--max-attempts", "2", name="9b",
     )  # fmt: skip
     assert (other["queue"], other["policies"]["retry"]["max_attempts"]) == ("main", 2)
     assert other["schedule"]["kind"] == "cron"

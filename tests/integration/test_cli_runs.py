@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -217,12 +218,12 @@ def test_statistics_tell_levels_the_oldest_due_run_and_who_works(program: Progra
 
 
 NASTY = "\x1b]0;owned\x07 \x1b[2J\u202egnp.exe\u200b\r\nline"
+ATTEMPT = ("--max-attempts", "1")
 
 
 def test_no_error_text_reaches_the_terminal_raw(program: Program) -> None:
     """Escape sequences, bidi and zero-width characters are shown as escapes, in every view."""
-    add(program, "boom", "--payload", f'"{NASTY.encode("unicode_escape").decode()}"'
-        .replace("\\x1b", "\\u001b").replace("\\x07", "\\u0007"), "--max-attempts", "1")  # fmt: skip
+    add(program, "boom", "--payload", json.dumps(NASTY), *ATTEMPT)
     program.run_all()
     (run,) = program.json("dlq", "list")
     for call in (("run", "list"), ("dlq", "list"), ("run", "show", run["run_id"])):

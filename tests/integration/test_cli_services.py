@@ -177,7 +177,7 @@ def test_a_second_interrupt_ends_at_once(program: Program, processes: ExitStack)
 def test_what_a_killed_up_left_is_taken_back_by_the_next_one(
     program: Program, processes: ExitStack
 ) -> None:
-    """Kill -9 in the middle of a run: the next `up` on this machine starts it again at once."""
+    """A kill -9 in the middle of a run: the next `up` on this machine starts it again at once."""
     program("job", "add", "j", "--now", "--handler", "long")
     killed = start(processes, program, "up", "--app", APP)
     read_until(killed, "has begun")

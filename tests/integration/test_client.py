@@ -74,6 +74,22 @@ def test_a_job_with_another_schedule_than_its_handler_declares_is_named(
     assert "its handler declares every 5 min" in caplog.text
 
 
+def test_a_job_that_is_as_its_handler_declares_is_not_complained_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Neither what an interval counts from nor what H is hashed from makes another schedule."""
+    clock = SettableClock()
+    base = open_base("sqlite://", clock=clock, rng=Random(1), environment={})
+    init_store(base)
+    app = an_app()
+    app.job("spread", cron="H H * * *")(lambda: None)
+    Client(base, app).declare()
+    clock.step(minutes=7)
+    with caplog.at_level(logging.WARNING):
+        assert Client(base, app).declare() == []
+    assert caplog.text == ""
+
+
 def test_many_payloads_become_runs_of_bulk_priority(base: Base) -> None:
     """A heap of work waits behind what is urgent."""
     runs = Client(base, an_app()).enqueue_many("mail", [1, 2, 3], tenant="acme")

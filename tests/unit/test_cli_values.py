@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import unicodedata
 from datetime import UTC, datetime, timedelta
 
@@ -39,7 +38,9 @@ def test_durations_are_numbers_with_units(text: str, expected: timedelta) -> Non
     assert parse_duration(text, "--in") == expected
 
 
-@pytest.mark.parametrize("text", ["", "5", "s", "5 s", "5x", "1h-5m", "1h 5m", "٥s", "1e3s", "1h5"])
+@pytest.mark.parametrize(
+    "text", ["", "5", "s", "5 s", "5x", "1h-5m", "1h 5m", "\u0665s", "1e3s", "1h5"]
+)
 def test_other_texts_are_no_durations(text: str) -> None:
     """A number without its unit is refused, not guessed."""
     with pytest.raises(InvalidInput) as refused:
@@ -58,9 +59,10 @@ def test_negative_durations_are_called_so(text: str) -> None:
 def test_any_text_is_a_duration_or_refused(text: str) -> None:
     """No overflow and no other crash, whatever is typed."""
     try:
-        assert timedelta(0) <= parse_duration(text, "--in") <= timedelta(days=3660)
-    except InvalidInput as refused:
-        assert refused.field == "--in"
+        found = parse_duration(text, "--in")
+    except InvalidInput:
+        return
+    assert timedelta(0) <= found <= timedelta(days=3660)
 
 
 @given(st.datetimes(timezones=st.timezones()))
@@ -154,14 +156,10 @@ def test_a_log_line_is_one_line_and_safe() -> None:
 def test_a_traceback_follows_line_by_line() -> None:
     """Each of its lines is made safe too."""
     made = record("oops")
-    try:
-        raise ValueError("\x1b[1m")
-    except ValueError:
-        made.exc_info = sys.exc_info()
+    made.exc_info = (ValueError, ValueError("\x1b[1m\nand more"), None)
     lines = LineFormatter().format(made).splitlines()
-    assert lines[1] == "    Traceback (most recent call last):"
-    assert lines[-1] == "    ValueError: \\x1b[1m"
-    assert '"trace": "Traceback' in JsonFormatter().format(made)
+    assert lines[1:] == ["    ValueError: \\x1b[1m", "    and more"]
+    assert '"trace": "ValueError' in JsonFormatter().format(made)
 
 
 def test_lines_about_single_runs_are_limited_in_each_second() -> None:

@@ -67,6 +67,11 @@ class RunQuery:
         return not self.states or state in self.states
 
     @property
+    def most(self) -> int:
+        """Return how many rows of one place to read where they do not lie in the list's order."""
+        return max(self.limit + 1, SCAN_PAGE)
+
+    @property
     def filtered(self) -> bool:
         """Return whether rows of one place may be dropped."""
         return bool(self.states) or self.tenant is not None or self.since is not None
@@ -186,15 +191,15 @@ class RunViews:
         if len(sessions) > SESSIONS_MAX:
             notes.append(f"only the leased runs of {SESSIONS_MAX:,} sessions were looked at")
         for session in sessions[:SESSIONS_MAX]:
-            yield from self._store.runs.leased(session.session, most=query.limit + 1)
+            yield from self._store.runs.leased(session.session, most=query.most)
 
     def _ready(self, query: RunQuery, _: datetime, notes: list[str]) -> Iterator[Run]:
         for queue in self._store.control.queues(most=QUEUES_MAX):
             for priority in Priority:
                 for lane in range(self._store.topology.lanes):
                     lane_runs = self._lane(queue, priority, lane, query.tenant)
-                    found = list(islice(lane_runs, query.limit + 1))
-                    if len(found) > query.limit:
+                    found = list(islice(lane_runs, query.most))
+                    if len(found) >= query.most:
                         notes.append(
                             "not all ready runs were looked at; they lie by tenant first (--tenant"
                             " leads to one's)"
@@ -223,7 +228,7 @@ class RunViews:
         for minute in range(start, last + 1):
             for shard in range(self._store.topology.shards):
                 yield from self._store.runs.waiting(
-                    minute, shard, minute_start(minute + 1), most=query.limit + 1
+                    minute, shard, minute_start(minute + 1), most=query.most
                 )
         # A longer back-off, or a cursor far behind, lies outside: a small store is read whole.
         pages = SCAN_PAGES if query.states == {RunState.FAILED} else SCAN_PAGES_FEW
