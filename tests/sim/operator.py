@@ -46,7 +46,7 @@ def any_policies(rng: Random) -> Policies:
     )
 
 
-def first_jobs(rng: Random) -> list[JobSpec]:
+def first_jobs(rng: Random, *, toxic: bool) -> list[JobSpec]:
     """Return the jobs that there are in the beginning."""
     jobs = [
         JobSpec(
@@ -60,7 +60,7 @@ def first_jobs(rng: Random) -> list[JobSpec]:
         )
         for number in range(rng.randint(2, 5))
     ]
-    if rng.random() < 0.4:
+    if toxic:
         schedule = EverySpec(every=timedelta(seconds=15))
         jobs.append(
             JobSpec(name=TOXIC, target=HandlerTarget(TOXIC), schedule=schedule, tenant=TENANTS[0])

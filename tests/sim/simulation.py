@@ -43,6 +43,7 @@ from dynsched.testing.trail import ATTEMPTS, read_trail
 from tests.sim.baton import Baton, Killed, Life
 from tests.sim.operator import CAPPED, Operator, first_jobs
 from tests.sim.simtime import SimClock
+from tests.sim.weather import Weather, weather_of
 from tests.sim.work import TOXIC, is_toxic, make_app
 
 Answer = TypeVar("Answer")
@@ -74,17 +75,6 @@ SETTINGS = Settings(
 )
 
 
-@dataclass(slots=True)
-class Rates:
-    """How often things go wrong, for each call to the store."""
-
-    lost: float
-    refused: float
-    killed: float
-    frozen: float
-    frozen_s_max: float
-
-
 class SimEngine(FaultyEngine):
     """The connection of one simulated process: each call is a place where others may go first."""
 
@@ -108,12 +98,12 @@ class SimEngine(FaultyEngine):
         if not town.troubled:
             return Fault.NONE
         chance = town.rng.random()
-        if chance < town.rates.refused:
+        if chance < town.weather.refused:
             return town.rng.choice([Fault.THROTTLE, Fault.UNAVAILABLE])
-        if len(call.writes) > 1 and town.rng.random() < town.rates.killed:
+        if len(call.writes) > 1 and town.rng.random() < town.weather.killed:
             town.baton.kill(self._life)
             return Fault.CRASH_HALFWAY
-        if call.writes and chance < town.rates.refused + town.rates.lost:
+        if call.writes and chance < town.weather.refused + town.weather.lost:
             return town.rng.choice([Fault.LOST_APPLIED, Fault.LOST_UNAPPLIED, Fault.LOST_HALFWAY])
         return Fault.NONE
 
@@ -147,7 +137,7 @@ class Town:
     baton: Baton
     recorder: RecordingEngine
     shared: LaggingEngine
-    rates: Rates
+    weather: Weather
     troubled: bool = True
     ending: bool = False
     processes: int = 0
@@ -163,16 +153,11 @@ class Town:
         engine = SqliteEngine(None)
         engine.init()
         recorder = RecordingEngine(engine)
-        lag_s = rng.choice([0.0, 0.0, 0.5, 2.0, 6.0])
-        shared = LaggingEngine(recorder, clock=SimClock(baton, 0.0), lag_s=lag_s)
-        rates = Rates(
-            lost=rng.choice([0.0, 0.01, 0.03]),
-            refused=rng.choice([0.0, 0.02, 0.1]),
-            killed=rng.choice([0.0, 0.0005, 0.002]),
-            frozen=rng.choice([0.0, 0.001, 0.003]),
-            frozen_s_max=rng.choice([8.0, 25.0, 60.0]),
+        weather = weather_of(rng)
+        shared = LaggingEngine(
+            recorder, clock=SimClock(baton, 0.0), lag_s=rng.choice(weather.lag_s)
         )
-        town = cls(seed, rng, baton, recorder, shared, rates)
+        town = cls(seed, rng, baton, recorder, shared, weather)
         base = town.base(shared, 0.0)
         init_store(
             base,
@@ -199,13 +184,15 @@ class Town:
         if not self.troubled:
             return
         chance = self.rng.random()
-        if chance < self.rates.killed:
+        weather = self.weather
+        if chance < weather.killed:
             self.counts["killed"] += 1
             self.baton.kill(life)
             raise Killed
-        if chance < self.rates.killed + self.rates.frozen:
+        frozen = weather.dispatchers if life.name.startswith("dispatcher") else weather.frozen
+        if chance < weather.killed + frozen:
             self.counts["frozen"] += 1
-            length_s = self.rng.uniform(1.0, self.rates.frozen_s_max)
+            length_s = self.rng.uniform(1.0, weather.frozen_s_max)
             life.frozen_until_s = self.baton.now_s + length_s
             self.baton.pause()
 
@@ -233,7 +220,7 @@ class Town:
     def _found(self) -> None:
         operations = build_operations(self.base(self.shared, 0.0))
         operations.set_tenant(CAPPED, max_running=2)
-        for spec in first_jobs(self.rng):
+        for spec in first_jobs(self.rng, toxic=self.rng.random() < self.weather.toxic):
             operations.create(spec)
             self.names.append((spec.tenant, spec.name))
 
@@ -299,6 +286,9 @@ class Town:
         self.baton.spawn(life, poll)
         self.baton.spawn(life, beat)
 
+    def _ends(self) -> bool:
+        return self.ending
+
     def _operator(self, life: Life) -> None:
         base = self._open(life)
         operations = build_operations(base)
@@ -308,7 +298,7 @@ class Town:
 
         def loop() -> None:
             while not self.ending:
-                self.baton.pause(self.rng.uniform(0.5, 5.0))
+                self.baton.pause(self.rng.uniform(0.2, self.weather.operator_s), self._ends)
                 if self.troubled:
                     self.attempt(operator.act)
             while not self.attempt(operator.end_schedules):
@@ -337,10 +327,12 @@ class Town:
     def live(self) -> list[str]:
         """Let everything happen; return the broken invariants."""
         self.settle_in()
-        if self.rng.random() < 0.3:
+        if self.rng.random() < self.weather.outage:
             self.baton.run(TROUBLE_S / 3)
             self._freeze_dispatchers(self.rng.uniform(60.0, 100.0))
-        self.baton.run(TROUBLE_S)
+        for _ in range(10):
+            self.shared.lag_s = self.rng.choice(self.weather.lag_s)
+            self.baton.run(TROUBLE_S / 10)
         self.troubled = False
         for life in self.lives.values():
             life.frozen_until_s = min(life.frozen_until_s, self.baton.now_s + 2.0)
@@ -373,7 +365,7 @@ class Town:
         found += check_history(self.history, topology=self._topology())
         found += check_rest(trail, self.recorder_now())
         found += check_rows(self.history, self.recorder)
-        if not self.rates.killed and not self.rates.frozen:
+        if self.weather.name == "poisoned":
             found += self._innocents()
         for changes in trail.runs.values():
             run = changes[-1].run
@@ -405,4 +397,5 @@ def simulate(seed: int) -> tuple[list[str], Counter[str]]:
     """Run one seed; return the broken invariants and what happened."""
     logging.getLogger("dynsched").setLevel(logging.CRITICAL)
     town = Town.new(seed)
-    return town.live(), town.counts
+    found = town.live()
+    return [f"({town.weather.name}) {sentence}" for sentence in found], town.counts
