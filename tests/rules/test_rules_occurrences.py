@@ -308,3 +308,32 @@ def test_the_advance_lands_in_no_past_minute_however_many_are_caught_up(world: W
     pointer = world.reread(job).next_at
     assert pointer is not None
     assert pointer >= world.now
+
+
+# start deadlines
+
+
+def with_deadline(world: World) -> Job:
+    """Return a job due at 09:00:20 that must start within half a minute."""
+    job = world.job("a", AtSpec(at=at("09:00:20")), start_deadline=timedelta(seconds=30))
+    world.clock.step(seconds=11)
+    return job
+
+
+def test_a_run_that_would_start_too_late_is_skipped(world: World) -> None:
+    """No worker is there until half a minute after the deadline."""
+    job = with_deadline(world)
+    world.clock.step(seconds=60)
+    assert world.worker().poll().started == 0
+    assert world.runs(job)[0].reason == "missed deadline"
+
+
+def test_a_run_that_was_drained_is_not_late_for_its_deadline(world: World) -> None:
+    """It started in time; its process had to hand it back after the deadline."""
+    job, worker = with_deadline(world), world.worker()
+    assert worker.poll().started == 1
+    worker.worker.drain()
+    world.leave_alone(worker, seconds=60)
+    worker.poll()
+    assert world.worker().poll().started == 1
+    assert world.runs(job)[0].fence == 2

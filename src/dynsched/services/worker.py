@@ -116,7 +116,9 @@ class Worker:
         self._endings = Endings(store, clock=clock, rng=rng, desk=self._desk)
         self._progress = ProgressNotes(store, clock=clock, hand=hand)
         self._turns = WeightedTurns()
-        self._refusals = Refusals(settings=settings, runner=runner, hand=hand, peek=self._peek)
+        self._refusals = Refusals(
+            settings=settings, runner=runner, hand=hand, peek=self._peek, reread=store.runs.get
+        )
         self._scanner = Scanner(store, self._refusals)
         self._lead_out = LeadOut(
             store,
