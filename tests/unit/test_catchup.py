@@ -121,7 +121,7 @@ def test_a_job_finishes_with_its_last_occurrence() -> None:
 def test_spans_beyond_the_row_are_kept_apart() -> None:
     """Nothing that was counted is forgotten when the row holds no more."""
     job = job_of(MINUTELY, catch_up=CatchUp.SKIP)
-    apart = []
+    apart: list[Span] = []
     for outage in range(1, 5):
         made = plan(job, BEGIN + outage * timedelta(hours=1))
         apart += made.apart
