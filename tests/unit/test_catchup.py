@@ -17,7 +17,16 @@ from dynsched.domain.catchup import (
     plan_service,
 )
 from dynsched.domain.instants import MILLISECOND
-from dynsched.domain.job import CatchUp, Generation, Job, JobState, Policies, Priority, SkipReason
+from dynsched.domain.job import (
+    CatchUp,
+    Generation,
+    Job,
+    JobState,
+    Policies,
+    Priority,
+    SkipReason,
+    Span,
+)
 from dynsched.domain.recurrence import Cron, Interval, Once, Schedule
 from dynsched.domain.target import HandlerTarget
 
