@@ -23,6 +23,7 @@ from dynsched.services.operations import Operations
 from dynsched.services.reaper import Reaper
 from dynsched.services.session import SessionKeeper, SessionLocks, this_process
 from dynsched.services.slots import InlineSlots, ThreadSlots
+from dynsched.services.views import Views
 from dynsched.services.worker import Slots, Worker
 from dynsched.settings import Settings, settings_from
 from dynsched.storage.engine import Engine
@@ -36,6 +37,8 @@ from dynsched.targets.runner import TargetRunner
 DEFAULT_STORE = "sqlite:///dynsched.db"
 STORE_VARIABLE = "DYNSCHED_STORE"
 CLOCK_VARIABLE = "DYNSCHED_REHEARSAL_CLOCK"
+# Shorter than a heartbeat's pause even when each of the steady engine's attempts takes as long.
+BUSY_S = 1.5
 STORE_FORMS = "sqlite:///path.db or dynamodb://PREFIX?region=eu-west-1"
 
 
@@ -105,7 +108,8 @@ def _open_sqlite(
     if name in ("", ":memory:"):
         return SqliteEngine(None), None
     file = Path(name)
-    return SqliteEngine(str(file), durability=durability), Path(f"{file}.sessions")
+    engine = SqliteEngine(str(file), durability=durability, busy_timeout_s=BUSY_S)
+    return engine, Path(f"{file}.sessions")
 
 
 def _open_dynamodb(prefix: str, options: dict[str, str]) -> tuple[Engine, Path | None]:
@@ -179,6 +183,11 @@ def build_operations(base: Base) -> Operations:
     return Operations(base.store, clock=base.clock, rng=base.rng, settings=base.settings)
 
 
+def build_views(base: Base) -> Views:
+    """Return all that can be read."""
+    return Views(base.store, clock=base.clock)
+
+
 def build_dispatcher(base: Base) -> Dispatcher:
     """Return a dispatcher replica with a name of its own."""
     name = f"{socket.gethostname()[:40]}-{os.getpid()}-{new_id(base.rng, 4)}"
@@ -222,6 +231,7 @@ def build_worker(
         hand=hand,
         runner=runner,
         slots=slots or ThreadSlots(base.settings.slots),
+        reaper=build_reaper(base),
         queues=queues,
     )
     return WorkerParts(worker, keeper, runner)

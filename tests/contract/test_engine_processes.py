@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
-from tests.contract.builders import a_key, a_row, put, put_all
 
 from dynsched.storage.engine import Applied, Outcome, PutNew, Replace, Stale
 from dynsched.storage.sqlite import SqliteEngine
+from tests.contract.builders import a_key, a_row, put, put_all
 
 PROCESSES = 4
 ROWS = 40
 SPAWN = multiprocessing.get_context("spawn")
-
-# Puts rows for ever and names each one when it is acknowledged.
-ENDLESS = """
-import sys
-from dynsched.storage.engine import Key, PutNew, Row, Table
-from dynsched.storage.sqlite import SqliteEngine
-engine = SqliteEngine(sys.argv[1])
-for number in range(1_000_000):
-    engine.write(PutNew(Row(Key(Table.RUNS, "p", str(number)), {}, token=str(number))))
-    print(number, flush=True)
-"""
 
 
 @pytest.fixture(name="path")
@@ -73,6 +61,14 @@ def make_tables(path: str, ready: Barrier) -> int:
     with closing(SqliteEngine(path)) as engine:
         ready.wait()
         return int(engine.init())
+
+
+def put_for_ever(path: str, acknowledgements: Connection) -> None:
+    """Put rows and name each one when it is acknowledged, until killed."""
+    engine = SqliteEngine(path)
+    for number in itertools.count():
+        engine.write(PutNew(a_row(f"{number}")))
+        acknowledgements.send(number)
 
 
 def work(job: Callable[[str, Barrier], int], path: str, ready: Barrier, answers: object) -> None:
@@ -120,13 +116,16 @@ def test_several_processes_may_make_the_tables_at_once(tmp_path: Path) -> None:
 
 def test_a_killed_process_loses_nothing_that_was_acknowledged(path: str) -> None:
     """Also without durability: what a process wrote outlives it."""
-    command = [sys.executable, "-c", ENDLESS, path]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as child:
-        assert child.stdout is not None
-        acknowledged = [int(child.stdout.readline()) for _ in range(200)]
-        child.send_signal(signal.SIGKILL)
-        acknowledged += [int(line) for line in child.stdout.read().split()]
+    receiving, sending = SPAWN.Pipe(duplex=False)
+    child = SPAWN.Process(target=put_for_ever, args=(path, sending))
+    child.start()
+    sending.close()
+    acknowledged = [receiving.recv() for _ in range(200)]
+    child.kill()
+    with suppress(EOFError, OSError):
+        while True:
+            acknowledged.append(receiving.recv())
+    child.join()
     with closing(SqliteEngine(path)) as engine:
         rows = engine.get_many([a_key(str(number)) for number in acknowledged])
         assert all(row is not None for row in rows)

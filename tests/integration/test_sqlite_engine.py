@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from tests.contract.builders import a_key, a_row, applied, pages, put, put_all, replace
 
 from dynsched.errors import (
     InvalidInput,
@@ -32,6 +31,7 @@ from dynsched.storage.sqlite_connections import (
     SYNCHRONOUS_NORMAL,
     FileConnections,
 )
+from tests.contract.builders import a_key, a_row, applied, pages, put, put_all, replace
 
 WAIT_S = 30.0
 
@@ -214,7 +214,7 @@ def test_readers_do_not_wait_for_a_writer(engine: SqliteEngine, path: Path) -> N
 
 def test_closing_ends_the_wait_for_another_process(path: Path) -> None:
     """A process that is told to stop does not hang for its busy time-out."""
-    engine = SqliteEngine(str(path), busy_timeout_s=600.0)
+    engine = SqliteEngine(str(path), busy_timeout_s=1e9)
     engine.init()
     put(engine, a_row("first"))
     with someone_writing(path), ThreadPoolExecutor(1) as pool:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tests.sim.world import Process, World
-
 from dynsched.errors import DynschedError
 from dynsched.testing.faults import Call, Crash, Fault, Plan
+from tests.sim.world import Process, World
 
 TRIES = 6  # of the engine that repeats: so many faults in a row are one that is seen above
 

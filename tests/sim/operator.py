@@ -6,8 +6,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from random import Random
 
-from tests.sim.work import TOXIC
-
 from dynsched.domain.instants import Clock
 from dynsched.domain.job import CatchUp, Overlap, Policies, Priority
 from dynsched.domain.retry import RetryPolicy
@@ -16,6 +14,7 @@ from dynsched.domain.target import HandlerTarget
 from dynsched.errors import DynschedError
 from dynsched.services.operations import Operations
 from dynsched.services.specs import CronSpec, EverySpec, JobSpec, ScheduleSpec
+from tests.sim.work import TOXIC
 
 TENANTS = ("acme", "bolt")
 CAPPED = "bolt"

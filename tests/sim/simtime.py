@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from tests.sim.baton import Baton
-
 from dynsched.domain.instants import Signal, to_utc
+from tests.sim.baton import Baton
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -17,12 +17,6 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import TypeVar, cast
 
-from tests.sim.baton import Baton, Killed, Life
-from tests.sim.operator import CAPPED, Operator, first_jobs
-from tests.sim.simtime import SimClock
-from tests.sim.weather import Weather, weather_of
-from tests.sim.work import TOXIC, is_toxic, make_app
-
 from dynsched.bootstrap import (
     Base,
     build_dispatcher,
@@ -46,6 +40,11 @@ from dynsched.testing.checker import check_history, check_rest, check_rows
 from dynsched.testing.faults import Call, Fault, FaultyEngine, LaggingEngine
 from dynsched.testing.history import History, RecordingEngine
 from dynsched.testing.trail import ATTEMPTS, read_trail
+from tests.sim.baton import Baton, Killed, Life
+from tests.sim.operator import CAPPED, Operator, first_jobs
+from tests.sim.simtime import SimClock
+from tests.sim.weather import Weather, weather_of
+from tests.sim.work import TOXIC, is_toxic, make_app
 
 Answer = TypeVar("Answer")
 

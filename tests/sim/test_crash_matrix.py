@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.sim.crashing import Scenario, strike
-from tests.sim.world import BEGIN, LARGE, Process, World
 
 from dynsched.domain.job import CatchUp, JobState, Overlap, Policies
 from dynsched.domain.retry import Jitter, RetryPolicy
@@ -15,6 +13,8 @@ from dynsched.domain.target import HandlerTarget
 from dynsched.services.slots import Work
 from dynsched.services.specs import AtSpec, CronSpec, JobSpec
 from dynsched.storage.codec import decode_job
+from tests.sim.crashing import Scenario, strike
+from tests.sim.world import BEGIN, LARGE, Process, World
 
 NO_WAIT = Policies(
     overlap=Overlap.ALLOW,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.sim.world import Process, World
-
 from dynsched.domain import lifecycle
 from dynsched.domain.job import Overlap, Policies
 from dynsched.domain.overlap import Answer
@@ -17,6 +15,7 @@ from dynsched.services.specs import JobSpec
 from dynsched.storage.engine import Replace
 from dynsched.storage.runs import RunApplied
 from dynsched.testing.faults import Call, Fault
+from tests.sim.world import Process, World
 
 
 class Refusing:

@@ -7,11 +7,10 @@ from datetime import timedelta
 from random import Random
 from typing import Any, Protocol
 
-from tests.sim.baton import Baton, Killed, Life
-
 from dynsched.targets.app import App
 from dynsched.targets.context import Permanent, RetryAfter, Snooze
 from dynsched.testing.history import History
+from tests.sim.baton import Baton, Killed, Life
 
 STEP_S = 0.25
 TOXIC = "toxic"

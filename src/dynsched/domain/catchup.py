@@ -24,7 +24,9 @@ from dynsched.domain.names import bucket_of
 from dynsched.domain.recurrence import Once, Schedule
 
 MISSED_GRACE = timedelta(seconds=60)
-SERVED_MAX = 1_000  # rows of one serve; an interval of a second with a long look-ahead needs 300
+# Rows of one serve, caught-up ones not counted: those are bounded by the job's own choice. If they
+# shortened the rest, the advance would land in a past minute, where a cursor may have been.
+SERVED_MAX = 1_000
 SPANS_IN_ROW = 2
 GENERATIONS_IN_ROW = 3
 
@@ -75,10 +77,9 @@ def plan_service(job: Job, *, now: datetime, before: datetime, pace: timedelta) 
         return Plan((), job)
     late_end = min(max(first, now - MISSED_GRACE), before)
     late, span = _missed(job, schedule, first, late_end)
-    limit = SERVED_MAX - len(late)
-    fresh = list(schedule.instants(late_end, before, limit + 1))
-    if len(fresh) > limit:
-        before, fresh = fresh[limit], fresh[:limit]
+    fresh = list(schedule.instants(late_end, before, SERVED_MAX + 1))
+    if len(fresh) > SERVED_MAX:
+        before, fresh = fresh[SERVED_MAX], fresh[:SERVED_MAX]
     occurrences = [_paced(job, at, now, number * pace) for number, at in enumerate(late)]
     occurrences += [_fresh(job, at) for at in fresh]
     next_at = schedule.next_after(before - MILLISECOND)

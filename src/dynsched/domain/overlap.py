@@ -2,7 +2,7 @@
 
 The permit names its holder (run and fence). It is free when the run that it names is not leased
 under the fence that it names, so nothing has to release it. An older claim of the same run has
-another fence and does not count as the holder.
+another fence: it does not count as the holder, and does not write itself over a newer one.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def decide_overlap(
     """
     me = (run.run_id, run.fence)
     if holder is not None and holder[0] == me[0] and holder[1] > me[1]:
-        # This claim was frozen, and the run has changed hands meanwhile: its newer holder stays.
+        # The run has changed hands since this claim, which may only step back: if it wrote itself
+        # in, nobody would see the newer lease any more.
         return OverlapDecision(Answer.WAIT, holder, waiter)
     first = run.key.kind is RunKind.CRON and run.replays == 0 and run.attempt == 0
     blocked = holder != me and holds(holder, holder_run)

@@ -104,6 +104,7 @@ def _untouched_reason(
         if span.covers(at):
             return span.reason
     deadline = job.policies.start_deadline
-    if deadline is not None and now > at + deadline:
+    # Once it has started it is not late any more, though its process had to hand it back.
+    if deadline is not None and run.first_started_at is None and now > at + deadline:
         return SkipReason.DEADLINE
     return None

@@ -21,6 +21,7 @@ from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.errors import StoreError
 from dynsched.services.hand import InHand
 from dynsched.services.permits import PermitDesk
+from dynsched.services.run_lines import log_move
 from dynsched.storage.runs import Attempt, RunApplied, RunOutcome
 from dynsched.storage.store import Store
 from dynsched.targets.result import Snoozed, Succeeded, WasCancelled
@@ -45,12 +46,15 @@ class Ending:
         attempt: what is known of the try; None if it was not started.
         keep: the attempt gets a row of its own, before the transition. A plain success needs
             none, as the run's row says it all; if its lease was lost, it is kept as late.
+        reported: the handler ended by itself. A hand-back is the worker's own deed: it gets its
+            row after the transition, and none at all if the lease was lost before it.
     """
 
     item: InHand
     build: Build
     attempt: Attempt | None = None
     keep: bool = True
+    reported: bool = True
 
 
 class Endings:
@@ -68,9 +72,7 @@ class Endings:
 
         Attempt rows go first: a crash in between leaves a note of a try that the reaper counts.
         """
-        self._store.runs.note_attempts(
-            ending.attempt for ending in endings if ending.attempt is not None and ending.keep
-        )
+        self._note(ending for ending in endings if ending.keep and ending.reported)
         results: dict[int, Run | None] = {}
         todo: list[int] = []
         for index, ending in enumerate(endings):
@@ -83,9 +85,16 @@ class Endings:
             if not todo:
                 break
             todo = self._round(endings, todo, results)
-        lost = [endings[index] for index in range(len(endings)) if results.get(index) is None]
-        self._note_late(ending for ending in lost if ending.attempt is not None)
-        return [results.get(index) for index in range(len(endings))]
+        runs = [results.get(index) for index in range(len(endings))]
+        pairs = list(zip(endings, runs, strict=True))
+        self._note(ending for ending, run in pairs if run is not None and not ending.reported)
+        self._note_late(ending for ending, run in pairs if run is None and ending.reported)
+        return runs
+
+    def _note(self, endings: Iterable[Ending]) -> None:
+        self._store.runs.note_attempts(
+            ending.attempt for ending in endings if ending.attempt is not None
+        )
 
     def _round(
         self, endings: Sequence[Ending], todo: Sequence[int], results: dict[int, Run | None]
@@ -111,6 +120,7 @@ class Endings:
 
     def _follow(self, item: InHand, move: Transition) -> None:
         """Do what follows a way out: hints and marks, which may all be lost without harm."""
+        log_move(item.run.job_id if item.job is None else item.job.name, move)
         if item.run.state is RunState.DEAD:
             self._alert(item.run)
         try:
@@ -144,7 +154,8 @@ class Endings:
         notes = []
         for ending in endings:
             attempt = ending.attempt
-            assert attempt is not None
+            if attempt is None:
+                continue
             log.warning(
                 "run %s: the result of attempt %d under fence %d came after its lease was lost",
                 attempt.run_id,
@@ -158,9 +169,7 @@ class Endings:
         """Keep the result of a handler whose run was given up while it went on."""
         # It may have returned in the very moment in which it was given up.
         item.result = item.late or item.result
-        ending = self.of_result(item, self._clock.now(), timedelta(0))
-        if ending.attempt is not None:
-            self._note_late([ending])
+        self._note_late([self.of_result(item, self._clock.now(), timedelta(0))])
 
     def of_result(self, item: InHand, now: datetime, look_ahead: timedelta) -> Ending:
         """Return the way out that a handler's result asks for."""
@@ -211,6 +220,7 @@ class Endings:
             item,
             lambda run: lifecycle.hand_back(run, started_at=started_at, now=now, reason=reason),
             _attempt(item, now, "handed back", message=reason),
+            reported=False,
         )
 
     def _of_failure(

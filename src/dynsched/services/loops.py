@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TypeVar
 
@@ -17,6 +18,8 @@ from dynsched.services.worker import PollReport, Worker
 from dynsched.settings import Settings
 
 log = logging.getLogger("dynsched")
+dispatcher_log = logging.getLogger("dynsched.dispatcher")
+reaper_log = logging.getLogger("dynsched.reaper")
 
 T = TypeVar("T")
 
@@ -85,7 +88,7 @@ def run_dispatcher(dispatcher: Dispatcher, clock: Clock, stopper: Stopper) -> No
         report = dispatcher.tick()
         served = report.served
         if served.created or report.promoted or served.skipped:
-            log.info(
+            dispatcher_log.info(
                 "tick: %d jobs served, %d runs made, %d skipped, %d retries due",
                 served.jobs,
                 served.created,
@@ -106,17 +109,20 @@ def run_reaper(reaper: Reaper, clock: Clock, settings: Settings, stopper: Stoppe
     def step() -> bool:
         report = reaper.sweep()
         if report.closed or report.returned:
-            log.info("sweep: %d sessions closed, %d runs returned", report.closed, report.returned)
+            reaper_log.info(
+                "sweep: %d sessions closed, %d runs returned", report.closed, report.returned
+            )
         return False
 
     every(clock, stopper, settings.reaper_period.total_seconds, step)
 
 
-def run_worker(
-    worker: Worker, keeper: SessionKeeper, clock: Clock, settings: Settings, stopper: Stopper
-) -> None:
-    """Poll until stopped, then drain: handlers get the grace, the rest is handed back."""
-    beating = Stopper()
+@contextmanager
+def beating(
+    worker: Worker, keeper: SessionKeeper, clock: Clock, settings: Settings
+) -> Iterator[None]:
+    """Renew the worker's session on a thread of its own while the block runs."""
+    stopper = Stopper()
 
     def beat() -> bool:
         if not keeper.beat():
@@ -125,20 +131,56 @@ def run_worker(
 
     def beats() -> None:
         period_s = settings.lease.total_seconds() / BEATS_PER_LEASE
-        every(clock, beating, lambda: period_s, beat)
+        every(clock, stopper, lambda: period_s, beat)
 
     heart = threading.Thread(target=beats, name="dynsched-heart", daemon=True)
     heart.start()
+    try:
+        yield
+    finally:
+        stopper.stop()
+
+
+def run_worker(
+    worker: Worker, keeper: SessionKeeper, clock: Clock, settings: Settings, stopper: Stopper
+) -> None:
+    """Poll until stopped, then drain: handlers get the grace, the rest is handed back."""
     pace = Pace(settings.poll_idle.total_seconds())
-    while not worker.drained and not isinstance(stopper.failure, NotInitialised):
-        if stopper.event.is_set():
-            worker.drain()
-        report = attempt(stopper, worker.poll)
-        pause = RETRY_S if report is None else pace.after(report, clock.now())
-        if pause > 0:
-            clock.wait_for(worker.wake, pause)
-    attempt(stopper, worker.close)
-    beating.stop()
+    with beating(worker, keeper, clock, settings):
+        while not worker.drained and not isinstance(stopper.failure, NotInitialised):
+            if stopper.event.is_set():
+                worker.drain()
+            report = attempt(stopper, worker.poll)
+            pause = RETRY_S if report is None else pace.after(report, clock.now())
+            if pause > 0:
+                clock.wait_for(worker.wake, pause)
+        attempt(stopper, worker.close)
+
+
+def run_worker_once(
+    worker: Worker, keeper: SessionKeeper, clock: Clock, settings: Settings, stopper: Stopper
+) -> PollReport:
+    """Poll until nothing is claimable now and what was started has ended; return the sums.
+
+    Raises:
+        StoreError: the store failed; runs in hand are left to the reaper.
+    """
+    total = PollReport()
+    with beating(worker, keeper, clock, settings):
+        while not worker.drained:
+            if stopper.event.is_set():
+                worker.drain()
+            worker.look_again()
+            report = worker.poll()
+            total.claimed += report.claimed
+            total.started += report.started
+            total.ended += report.ended
+            if not report.claimed and worker.idle:
+                break
+            if not report.claimed:
+                clock.wait_for(worker.wake, settings.poll_idle.total_seconds())
+        worker.close()
+    return total
 
 
 class Pace:

@@ -31,6 +31,7 @@ from dynsched.services.look import Found, Look, Looked
 from dynsched.services.parts import PartCache
 from dynsched.services.permits import PermitDesk
 from dynsched.services.progress import ProgressNotes
+from dynsched.services.reaper import Reaper
 from dynsched.services.refusals import Refusals
 from dynsched.services.scan import LaneName, Scanner
 from dynsched.services.session import SessionKeeper
@@ -83,6 +84,7 @@ class Worker:
         queues: the queues that it serves.
         runner: what it can run.
         slots: where handlers run.
+        reaper: returns the runs of this host's dead workers when a session is opened.
     """
 
     _given_up = 0  # handlers that still run although their runs were written off
@@ -101,26 +103,25 @@ class Worker:
         hand: Hand,
         runner: TargetRunner,
         slots: Slots,
+        reaper: Reaper,
         queues: Sequence[str] = ("main",),
     ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._keeper, self._hand, self._slots = keeper, hand, slots
+        self._keeper, self._hand, self._slots, self._reaper = keeper, hand, slots, reaper
         self._queues = tuple(queues)
         self._desk = PermitDesk(store)
         self._look = Look(store, clock=clock, desk=self._desk)
         self._endings = Endings(store, clock=clock, rng=rng, desk=self._desk)
-        self._scanner = Scanner(store)
         self._progress = ProgressNotes(store, clock=clock, hand=hand)
         self._turns = WeightedTurns()
-        self._refusals = Refusals(settings=settings, runner=runner, hand=hand, peek=self._peek)
+        self._refusals = Refusals(
+            settings=settings, runner=runner, hand=hand, peek=self._peek, reread=store.runs.get
+        )
+        self._scanner = Scanner(store, self._refusals)
         self._lead_out = LeadOut(
-            store,
-            clock=clock,
-            refusals=self._refusals,
-            endings=self._endings,
-            write=self._write,
+            store, clock, refusals=self._refusals, endings=self._endings, write=self._write
         )
         self._starter = Starter(
             runner=runner, clock=clock, parts=PartCache(store), on_end=self._on_end
@@ -141,6 +142,11 @@ class Worker:
         if self._drain_until is None or self._unwritten or self._stranded:
             return False
         return all(item.given_up for item in self._hand.items())
+
+    @property
+    def idle(self) -> bool:
+        """Return whether it has nothing in hand and nothing to write."""
+        return not len(self._hand) and not self._unwritten and self._finished.empty()
 
     def drain(self) -> None:
         """Stop claiming; handlers get the grace, then their runs are handed back."""
@@ -219,7 +225,8 @@ class Worker:
         self._unwritten = []
         for ending in endings:
             item = ending.item
-            self._refusals.ended(item.run)
+            if item.permit is not None:
+                self._refusals.freed(item.run)
             if not item.given_up:
                 self._hand.leave(item)
         return len(endings)
@@ -263,6 +270,7 @@ class Worker:
         self._give_up(started, endings)
         if self._drain_until is not None:
             return None
+        self._reaper.sweep_host()
         return self._keeper.open()
 
     def _stop_overdue(self, now: datetime) -> None:
@@ -361,7 +369,7 @@ class Worker:
 
         sources: dict[Priority, list[deque[Run]]] = {priority: [] for priority in Priority}
         for name in names:
-            sources[name[1]].append(self._scanner.fill(name, free, now, usable))
+            sources[name[1]].append(self._scanner.fill(name, free, now))
         taken = take_by_weight(sources, self._turns, free, usable)
         suspects = [run for run in taken if run.losses >= SUSPECT_LOSSES]
         if suspects:

@@ -217,8 +217,8 @@ class RunStore:
         return found
 
     def ended(self, hour: int, *, most: int) -> list[Run]:
-        """Read runs that ended in an hour otherwise than dead, newest first in each shard."""
-        found: list[Run] = []
+        """Read the newest runs that ended in an hour otherwise than dead, over all shards."""
+        found: list[Row] = []
         for shard in range(self._rows.topology.shards):
             query = Query(
                 Table.RUNS,
@@ -227,8 +227,14 @@ class RunStore:
                 limit=min(most, PAGE),
                 descending=True,
             )
-            found += decode_each(self._rows.all(query, most - len(found)))
-        return found
+            found += self._rows.all(query, most)
+        found.sort(key=lambda row: row.index[1] if row.index else "", reverse=True)
+        return decode_each(found[:most])
+
+    def count(self, partition: str, *, most: int) -> int:
+        """Count the rows of an index partition, no further than `most`."""
+        query = Query(Table.RUNS, partition, index=True, limit=min(most, PAGE))
+        return sum(1 for _ in self._rows.all(query, most))
 
     def history(self, job_id: str, *, most: int, before: datetime | None = None) -> Iterator[Run]:
         """Read a job's runs, newest instant first, strongly; merged over its partitions."""

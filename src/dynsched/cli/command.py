@@ -1,0 +1,202 @@
+"""Commands and groups: `--store` everywhere, one-line errors with their exit codes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NoReturn, TextIO
+
+import click
+
+from dynsched.bootstrap import STORE_FORMS
+from dynsched.cli.runtime import Runtime
+from dynsched.cli.values import option_name
+from dynsched.cli.visible import visible
+from dynsched.errors import DynschedError, InvalidInput, NotInitialised
+
+INTERRUPTED = 130
+
+# Fields of the domain's errors that have another name on the command line.
+NAMES: dict[str, tuple[str, ...]] = {
+    "cron": ("cron", "expr"),
+    "delay": ("after_delay",),
+    "environment": ("env",),
+    "headers": ("header",),
+    "in": ("after_delay",),
+    "job": ("name",),
+    "permanent_statuses": ("permanent_status",),
+    "retry": ("retry",),
+    "retry_statuses": ("retry_status",),
+    "run": ("run_id", "run_ids"),
+    "tags": ("tag",),
+    "url": ("http",),
+    "at": ("at", "after"),
+}
+
+
+def store_option() -> click.Option:
+    """Return the option that names the store."""
+    return click.Option(
+        ["--store"],
+        metavar="URL",
+        expose_value=False,
+        is_eager=True,
+        callback=_note_store,
+        help=f"Where everything lies: {STORE_FORMS} (or DYNSCHED_STORE; default "
+        "sqlite:///dynsched.db).",
+    )
+
+
+def _note_store(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.ensure_object(Runtime).store_option = value
+
+
+class Command(click.Command):
+    """A command that takes `--store` and names options in errors as people type them.
+
+    Args:
+        examples: command lines without `dynsched`, shown at the end of the help.
+    """
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.examples = examples
+        self.params.append(store_option())
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command.
+
+        Raises:
+            InvalidInput: a value is wrong; the field is the option.
+        """
+        try:
+            return super().invoke(ctx)
+        except InvalidInput as error:
+            raise as_typed(error, self.params) from error
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        super().format_epilog(ctx, formatter)
+        write_examples(self.examples, formatter)
+
+
+class Group(click.Group):
+    """A group whose commands and groups are of this module.
+
+    Args:
+        examples: command lines without `dynsched`, shown at the end of the help.
+    """
+
+    command_class = Command
+    group_class = type
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.examples = examples
+        self.params.append(store_option())
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        super().format_epilog(ctx, formatter)
+        write_examples(self.examples, formatter)
+
+
+def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
+    """Write command lines that can be copied, each on a line of its own."""
+    if examples:
+        formatter.write("\nExamples:\n")
+        for example in examples:
+            formatter.write(f"  dynsched {example}\n")
+
+
+class Program(Group):
+    """The outermost group: turns every failure into one line and an exit code."""
+
+    def main(  # type: ignore[override]
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = "dynsched",
+        **extra: Any,
+    ) -> NoReturn:
+        """Run the command that the arguments name, then exit.
+
+        Exit codes: 0, or those of `dynsched.errors`; 2 for wrong usage, 130 for Ctrl-C.
+        """
+        extra.pop("standalone_mode", None)
+        for stream in (sys.stdout, sys.stderr):
+            _never_fail_to_encode(stream)
+        try:
+            found = super().main(args, prog_name, standalone_mode=False, **extra)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _close_quietly()
+            sys.exit(1)
+        except (DynschedError, click.ClickException) as error:
+            sys.exit(report(error))
+        except click.Abort:
+            sys.exit(INTERRUPTED)
+        sys.exit(found if isinstance(found, int) else 0)
+
+
+def as_typed(error: DynschedError, params: Sequence[click.Parameter]) -> DynschedError:
+    """Return the error, the field of an `InvalidInput` as the option or argument people typed."""
+    if not isinstance(error, InvalidInput):
+        return error
+    head = error.field
+    for separator in ".[":
+        head = head.partition(separator)[0]
+    rest = error.field[len(head) :]
+    flat = error.field.replace(".", "_")
+    for wanted in (flat, *NAMES.get(head, ()), head):
+        for param in params:
+            if param.name == wanted:
+                return InvalidInput(
+                    option_name(param) + (rest if wanted != flat else ""),
+                    error.problem,
+                    error.mend,
+                )
+    if head == "store":
+        return InvalidInput("--store", error.problem, error.mend)
+    return error
+
+
+def report(error: DynschedError | click.ClickException) -> int:
+    """Write a failure as one line on standard error; return its exit code."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return error.exit_code
+    if isinstance(error, click.ClickException):
+        message = error.format_message().rstrip(".")
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            message += f" (see `{error.ctx.command_path} --help`)"
+        code = error.exit_code
+    else:
+        message, code = str(error), error.exit_code
+        if isinstance(error, NotInitialised) and "dynsched init" in message:
+            message += " (`dynsched up` does it by itself)"
+    print_error(message)
+    return code
+
+
+def print_error(message: str) -> None:
+    """Write `error: …` on one line of standard error."""
+    with suppress(BrokenPipeError):
+        click.echo(f"error: {visible(message)}", err=True)
+
+
+def _never_fail_to_encode(stream: TextIO) -> None:
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None and stream.errors == "strict":
+        reconfigure(errors="backslashreplace")
+
+
+def _close_quietly() -> None:
+    """Let the interpreter's last flush go nowhere: the reader has left."""
+    with suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+    logging.raiseExceptions = False

@@ -1,0 +1,136 @@
+"""`dynsched dlq …`: the dead-letter queue: look, replay, discard, restore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from dynsched.cli.command import Group, as_typed, print_error
+from dynsched.cli.options import json_option, limit_option, tenant_filter
+from dynsched.cli.runtime import Runtime, pass_runtime
+from dynsched.cli.show import print_dead, print_run_detail
+from dynsched.cli.tables import print_json, print_notes
+from dynsched.domain.run import Run, RunState
+from dynsched.errors import DynschedError, IllegalTransition, StoreError
+from dynsched.services.documents import run_detail_document, run_document
+
+
+@click.group(
+    "dlq",
+    cls=Group,
+    examples=("dlq list", "dlq show RUN_ID", "dlq replay RUN_ID"),
+)
+def dlq_group() -> None:
+    """Triage dead runs: look at them, replay, discard or restore them."""
+
+
+@dlq_group.command(
+    "list", examples=("dlq list", "dlq list --signature 3f2a91c0de11", "dlq list --discarded")
+)
+@tenant_filter
+@click.option("--job", metavar="NAME", help="Only this job's; a name or an id.")
+@click.option("--signature", default="", metavar="GROUP", help="Only of this group of errors.")
+@click.option("--discarded", is_flag=True, help="Those that were discarded, instead.")
+@limit_option
+@json_option
+@pass_runtime
+def list_(
+    runtime: Runtime,
+    /,
+    *,
+    tenant: str | None,
+    job: str | None,
+    signature: str,
+    discarded: bool,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List dead runs, newest first; equal errors have the same group."""
+    found_job = None if job is None else runtime.find_job(job, tenant or "default")
+    found = runtime.views.dead_runs(
+        tenant=tenant,
+        job_id=None if found_job is None else found_job.job_id,
+        signature=signature,
+        discarded=discarded,
+        limit=limit,
+    )
+    names = runtime.views.job_names([run.job_id for run in found.items])
+    if as_json:
+        print_json([run_document(run, job_name=names.get(run.job_id)) for run in found.items])
+    else:
+        print_dead(found.items, names, runtime.now())
+    print_notes(found.notes, more=found.more)
+
+
+@dlq_group.command("show", examples=("dlq show RUN_ID",))
+@click.argument("run_id")
+@json_option
+@pass_runtime
+def show(runtime: Runtime, /, *, run_id: str, as_json: bool) -> None:
+    """Show the dead run RUN_ID with the error of each attempt."""
+    detail = runtime.views.show_run(run_id)
+    if detail.run.state is not RunState.DEAD:
+        state = detail.run.state.value
+        raise IllegalTransition(f"run {run_id} is not dead: it is {state} (`dynsched run show`)")
+    if as_json:
+        print_json(run_detail_document(detail))
+    else:
+        print_run_detail(detail, runtime.now())
+
+
+@dlq_group.command("replay", examples=("dlq replay RUN_ID", "dlq replay RUN_ID RUN_ID --json"))
+@click.argument("run_ids", nargs=-1, required=True, metavar="RUN_ID...")
+@json_option
+@pass_runtime
+def replay(runtime: Runtime, /, *, run_ids: tuple[str, ...], as_json: bool) -> None:
+    """Bring dead runs back: the same row and idempotency key, earlier attempts kept."""
+    _each(run_ids, runtime.operations.replay, "replayed", as_json=as_json)
+
+
+@dlq_group.command("discard", examples=("dlq discard RUN_ID",))
+@click.argument("run_ids", nargs=-1, required=True, metavar="RUN_ID...")
+@json_option
+@pass_runtime
+def discard(runtime: Runtime, /, *, run_ids: tuple[str, ...], as_json: bool) -> None:
+    """Hide dead runs; they can be restored until they expire."""
+    _each(run_ids, runtime.operations.discard, "discarded", as_json=as_json)
+
+
+@dlq_group.command("restore", examples=("dlq restore RUN_ID",))
+@click.argument("run_ids", nargs=-1, required=True, metavar="RUN_ID...")
+@json_option
+@pass_runtime
+def restore(runtime: Runtime, /, *, run_ids: tuple[str, ...], as_json: bool) -> None:
+    """Show discarded runs again."""
+    _each(run_ids, runtime.operations.restore, "restored", as_json=as_json)
+
+
+def _each(
+    run_ids: tuple[str, ...],
+    verb: Callable[[str], Run],
+    done: str,
+    *,
+    as_json: bool,
+) -> None:
+    """Do it to one run after the other; a refused one stops no other and makes the call fail.
+
+    A failing store does: the others would only wait for it one by one.
+    """
+    ctx = click.get_current_context()
+    runs: list[Run] = []
+    code = 0
+    for run_id in dict.fromkeys(run_ids):
+        try:
+            runs.append(verb(run_id))
+        except StoreError:
+            raise
+        except DynschedError as error:
+            print_error(str(as_typed(error, ctx.command.params)))
+            code = code or error.exit_code
+            continue
+        if not as_json:
+            click.echo(f"{done} {run_id}")
+    if as_json:
+        print_json([run_document(run) for run in runs])
+    ctx.exit(code)

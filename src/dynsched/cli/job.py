@@ -1,0 +1,280 @@
+"""`dynsched job …`: define jobs, look at them, change, pause and run them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from dynsched.cli.command import Group
+from dynsched.cli.job_spec import (
+    edited_schedule,
+    edited_target,
+    edits_schedule,
+    job_spec,
+    policy_changes,
+)
+from dynsched.cli.options import (
+    app_option,
+    json_option,
+    limit_option,
+    policy_options,
+    schedule_options,
+    tag_filter,
+    target_options,
+    tenant_filter,
+    tenant_option,
+    typed_values,
+)
+from dynsched.cli.runtime import Runtime, pass_runtime
+from dynsched.cli.show import print_changed, print_job, print_job_detail, print_jobs
+from dynsched.cli.tables import print_json, print_notes, when
+from dynsched.cli.values import PAYLOAD, pairs
+from dynsched.domain.job import Job, JobState, Priority
+from dynsched.domain.payload import Json
+from dynsched.errors import InvalidInput
+from dynsched.services.documents import instant, job_detail_document, job_document, run_document
+from dynsched.services.operations import Changed
+from dynsched.services.specs import make_schedule
+from dynsched.services.views import JobQuery
+from dynsched.targets.app import load_app
+
+
+@click.group(
+    "job",
+    cls=Group,
+    examples=("job add hello --every 10s --command 'echo hello'", "job list", "job show hello"),
+)
+def job_group() -> None:
+    """Define jobs, look at them, change, pause and run them."""
+
+
+@job_group.command(
+    "add",
+    examples=(
+        "job add nightly --cron '30 2 * * *' --tz Europe/Riga --command /opt/bin/backup",
+        "job add report --every 1h --handler reports.hourly --app myapp:app --max-attempts 3",
+        "job add remind --in 15m --http https://example.org/hook --payload '{\"order\": 7}'",
+    ),
+)
+@click.argument("name")
+@schedule_options
+@target_options
+@policy_options
+@tenant_option
+@app_option
+@json_option
+@pass_runtime
+def add(runtime: Runtime, /, *, name: str, as_json: bool, **_: Any) -> None:
+    """Add the job NAME: when it runs, what it does, and how it is to be treated.
+
+    With --app the handler must be in the App, and what its declaration says about jobs holds
+    where no option says otherwise.
+    """
+    typed = typed_values(click.get_current_context())
+    app = load_app(typed["app"]) if "app" in typed else None
+    job = runtime.operations.create(job_spec(name, typed, app))
+    if as_json:
+        print_json(job_document(job, runtime.now()))
+    else:
+        print_job(job, runtime.now(), title="added")
+
+
+@job_group.command(
+    "list",
+    examples=("job list", "job list --tenant acme --tag team=ops", "job list --state paused"),
+)
+@tenant_filter
+@tag_filter
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice([state.value for state in JobState if state is not JobState.DELETED]),
+    help="Only in this state; repeatable.",
+)
+@limit_option
+@json_option
+@pass_runtime
+def list_(
+    runtime: Runtime,
+    /,
+    *,
+    tenant: str | None,
+    tag: tuple[tuple[str, str], ...],
+    states: tuple[str, ...],
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List jobs by tenant and name."""
+    query = JobQuery(
+        tenant=tenant,
+        tags=pairs(tag, "--tag"),
+        states=frozenset(map(JobState, states)) or None,
+        limit=limit,
+    )
+    found = runtime.views.list_jobs(query)
+    now = runtime.now()
+    if as_json:
+        print_json([job_document(job, now) for job in found.items])
+    else:
+        print_jobs(found.items, now)
+    print_notes(found.notes, more=found.more)
+
+
+@job_group.command("show", examples=("job show nightly", "job show report --tenant acme --json"))
+@click.argument("name", metavar="NAME")
+@tenant_option
+@json_option
+@pass_runtime
+def show(runtime: Runtime, /, *, name: str, tenant: str, as_json: bool) -> None:
+    """Show the job NAME (or its id): its definition, next instants and newest runs."""
+    detail = runtime.views.show_job(runtime.find_job(name, tenant))
+    if as_json:
+        print_json(job_detail_document(detail, runtime.now()))
+    else:
+        print_job_detail(detail, runtime.now())
+
+
+@job_group.command(
+    "edit",
+    examples=(
+        "job edit nightly --cron '0 3 * * *'",
+        "job edit nightly --tz Europe/Berlin --max-attempts 2 --timeout none",
+        "job edit report --tag team=ops --tag old=",
+    ),
+)
+@click.argument("name")
+@schedule_options
+@target_options
+@policy_options
+@tenant_option
+@app_option
+@json_option
+@pass_runtime
+def edit(runtime: Runtime, /, *, name: str, tenant: str, as_json: bool, **_: Any) -> None:
+    """Change the job NAME (or its id); what is not named stays as it is.
+
+    A changed schedule holds from the instant that the answer names; no occurrence is lost or
+    doubled. An empty tag value drops the tag.
+    """
+    typed = typed_values(click.get_current_context())
+    for name_only in ("tenant", "as_json", "name"):
+        typed.pop(name_only, None)
+    job = runtime.find_job(name, tenant)
+    changed = _edit(runtime, job, typed)
+    if as_json:
+        print_json(_changed_document(changed, runtime.now()))
+    else:
+        print_changed(changed, runtime.now(), title="edited")
+
+
+def _edit(runtime: Runtime, job: Job, typed: dict[str, Any]) -> Changed:
+    """Check everything first, so that an edit of several things is made whole or not at all."""
+    operations = runtime.operations
+    app = load_app(typed.pop("app")) if "app" in typed else None
+    if app is not None and "handler" in typed:
+        app.get(typed["handler"])
+    target = edited_target(typed, lambda: runtime.views.show_job(job).target)
+    schedule = None
+    reschedules = edits_schedule(typed)
+    if reschedules:
+        schedule = edited_schedule(typed, job.schedule)
+        make_schedule(schedule, job.job_id, runtime.now())
+    tags = None
+    if "tag" in typed:
+        merged = {**job.tags, **pairs(typed["tag"], "--tag")}
+        tags = {key: value for key, value in merged.items() if value}
+    plain: dict[str, Any] = {
+        "policies": policy_changes(typed, job.policies) or None,
+        "target": target,
+        "payload": typed.get("payload"),
+        "queue": typed.get("queue"),
+        "priority": Priority(typed["priority"]) if "priority" in typed else None,
+        "tags": tags,
+    }
+    if not reschedules and all(value is None for value in plain.values()):
+        raise InvalidInput("edit", "nothing to change was named", "see `dynsched job edit --help`")
+    changed = Changed(job, None)
+    if any(value is not None for value in plain.values()):
+        changed = operations.edit(job.job_id, **plain)
+    if reschedules:
+        changed = operations.reschedule(job.job_id, schedule)
+    return changed
+
+
+def _changed_document(changed: Changed, now: datetime) -> dict[str, Json]:
+    effective = instant(changed.effective_from)
+    return {**job_document(changed.job, now), "effective_from": effective}
+
+
+@job_group.command("pause", examples=("job pause nightly --reason 'disk is full'",))
+@click.argument("name")
+@click.option("--reason", required=True, metavar="TEXT", help="Told to whoever asks why.")
+@click.option("--hold", is_flag=True, help="Earlier, manual and replayed runs wait too.")
+@tenant_option
+@json_option
+@pass_runtime
+def pause(
+    runtime: Runtime, /, *, name: str, reason: str, hold: bool, tenant: str, as_json: bool
+) -> None:
+    """Pause the job NAME (or its id): no instant from the answer's on starts."""
+    job = runtime.find_job(name, tenant)
+    changed = runtime.operations.pause(job.job_id, reason=reason, hold=hold)
+    if as_json:
+        print_json(_changed_document(changed, runtime.now()))
+    else:
+        print_changed(changed, runtime.now(), title="paused")
+
+
+@job_group.command("resume", examples=("job resume nightly",))
+@click.argument("name")
+@tenant_option
+@json_option
+@pass_runtime
+def resume(runtime: Runtime, /, *, name: str, tenant: str, as_json: bool) -> None:
+    """Resume the paused job NAME (or its id); what was missed is counted as skipped."""
+    changed = runtime.operations.resume(runtime.find_job(name, tenant).job_id)
+    if as_json:
+        print_json(_changed_document(changed, runtime.now()))
+    else:
+        print_changed(changed, runtime.now(), title="resumed")
+
+
+@job_group.command("run-now", examples=("job run-now nightly", "job run-now report --payload '7'"))
+@click.argument("name")
+@click.option("--payload", type=PAYLOAD, help="Other than the job's; @file or @- reads it.")
+@click.option("--force", is_flag=True, help="Do not wait for other runs of the job.")
+@tenant_option
+@json_option
+@pass_runtime
+def run_now(
+    runtime: Runtime, /, *, name: str, payload: Json, force: bool, tenant: str, as_json: bool
+) -> None:
+    """Make a manual run of the job NAME (or its id), now."""
+    job = runtime.find_job(name, tenant)
+    run = runtime.operations.run_now(job.job_id, payload=payload, force=force)
+    if as_json:
+        print_json(run_document(run, job_name=job.name))
+    else:
+        click.echo(f"made run {run.run_id}")
+
+
+@job_group.command("delete", examples=("job delete nightly",))
+@click.argument("name")
+@tenant_option
+@json_option
+@pass_runtime
+def delete(runtime: Runtime, /, *, name: str, tenant: str, as_json: bool) -> None:
+    """Delete the job NAME (or its id).
+
+    Its name is free at once, its runs stay until they expire.
+    """
+    job = runtime.find_job(name, tenant)
+    changed = runtime.operations.delete(job.job_id)
+    if as_json:
+        print_json(_changed_document(changed, runtime.now()))
+    else:
+        effective = when(changed.effective_from, runtime.now())
+        click.echo(f"deleted {job.name} ({job.job_id}); nothing starts from {effective} on")

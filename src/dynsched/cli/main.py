@@ -1,0 +1,54 @@
+"""The program `dynsched`: one group, a module for each noun."""
+
+from __future__ import annotations
+
+import click
+
+from dynsched import __version__
+from dynsched.cli.command import Program
+from dynsched.cli.dlq import dlq_group
+from dynsched.cli.importing import import_group
+from dynsched.cli.job import job_group
+from dynsched.cli.logs import configure_logging
+from dynsched.cli.next_instants import next_command
+from dynsched.cli.run import run_group
+from dynsched.cli.services import dispatcher_command, reaper_command, up_command, worker_command
+from dynsched.cli.store import init_command, stats_command
+from dynsched.cli.tenant import tenant_group
+
+
+@click.group(
+    "dynsched",
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    examples=(
+        "up --demo",
+        "job add hello --every 10s --command 'echo hello'",
+        "import crontab /etc/crontab --system --dry-run",
+        "run list --job hello",
+    ),
+)
+@click.version_option(__version__, prog_name="dynsched")
+def main() -> None:
+    """Schedule jobs: cron, interval, delayed and one-off, with retries and a dead-letter queue.
+
+    Everything lies in one store: a SQLite file in the working directory, or DynamoDB.
+    """
+    configure_logging("warning")
+
+
+for command in (
+    next_command,
+    init_command,
+    up_command,
+    dispatcher_command,
+    worker_command,
+    reaper_command,
+    job_group,
+    run_group,
+    dlq_group,
+    stats_command,
+    tenant_group,
+    import_group,
+):
+    main.add_command(command)

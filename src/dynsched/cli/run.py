@@ -1,0 +1,111 @@
+"""`dynsched run …`: what ran, runs and will run, and why it did not."""
+
+from __future__ import annotations
+
+import click
+
+from dynsched.cli.command import Group
+from dynsched.cli.options import json_option, limit_option, tenant_filter
+from dynsched.cli.runtime import Runtime, pass_runtime
+from dynsched.cli.show import print_run_detail, print_runs
+from dynsched.cli.tables import print_json, print_notes
+from dynsched.cli.values import since_instant
+from dynsched.domain.run import RunState
+from dynsched.services.documents import run_detail_document, run_document
+from dynsched.services.views import RunQuery
+
+
+@click.group(
+    "run",
+    cls=Group,
+    examples=("run list --job nightly", "run list --state dead --since 2d", "run show RUN_ID"),
+)
+def run_group() -> None:
+    """See what ran, runs and will run, and why it did not."""
+
+
+@run_group.command(
+    "list",
+    examples=(
+        "run list",
+        "run list --job nightly --tenant acme",
+        "run list --state skipped --state cancelled --since 6h --json",
+    ),
+)
+@click.option("--job", "job", metavar="NAME", help="This job's history; a name or an id.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice([state.value for state in RunState]),
+    help="Only in this state; repeatable.",
+)
+@tenant_filter
+@click.option(
+    "--since",
+    metavar="WHEN",
+    help="Leave out what ended before: a duration back (6h) or an ISO instant; "
+    "default 1h without --job.",
+)
+@limit_option
+@json_option
+@pass_runtime
+def list_(
+    runtime: Runtime,
+    /,
+    *,
+    job: str | None,
+    states: tuple[str, ...],
+    tenant: str | None,
+    since: str | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List runs, newest first: with --job its history, else what waits, runs and ended lately."""
+    now = runtime.now()
+    found_job = None if job is None else runtime.find_job(job, tenant or "default")
+    query = RunQuery(
+        job_id=None if found_job is None else found_job.job_id,
+        states=frozenset(map(RunState, states)),
+        tenant=tenant,
+        since=None if since is None else since_instant(since, now, "--since"),
+        limit=limit,
+    )
+    found = runtime.views.list_runs(query)
+    names = runtime.views.job_names([run.job_id for run in found.items])
+    if as_json:
+        print_json([run_document(run, job_name=names.get(run.job_id)) for run in found.items])
+    else:
+        print_runs(found.items, names, now)
+    print_notes(found.notes, more=found.more)
+
+
+@run_group.command("show", examples=("run show RUN_ID", "run show RUN_ID --json"))
+@click.argument("run_id")
+@json_option
+@pass_runtime
+def show(runtime: Runtime, /, *, run_id: str, as_json: bool) -> None:
+    """Show the run RUN_ID: its state, why, and each attempt with its error."""
+    detail = runtime.views.show_run(run_id)
+    if as_json:
+        print_json(run_detail_document(detail))
+    else:
+        print_run_detail(detail, runtime.now())
+
+
+@run_group.command("cancel", examples=("run cancel RUN_ID", "run cancel RUN_ID --reason 'wrong'"))
+@click.argument("run_id")
+@click.option(
+    "--reason", metavar="TEXT", default="cancelled by hand", show_default=True, help="Why."
+)
+@json_option
+@pass_runtime
+def cancel(runtime: Runtime, /, *, run_id: str, reason: str, as_json: bool) -> None:
+    """Cancel the run RUN_ID: at once if it waits; one that runs is asked to stop."""
+    run = runtime.operations.cancel(run_id, reason=reason)
+    if as_json:
+        print_json(run_document(run))
+    elif run.terminal:
+        click.echo(f"cancelled {run.run_id}")
+    else:
+        click.echo(f"asked the worker to stop {run.run_id}")

@@ -1,0 +1,88 @@
+"""What the commands of one call share: the store that was named, opened when it is first needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import TypeVar
+
+import click
+
+from dynsched import bootstrap
+from dynsched.bootstrap import DEFAULT_STORE, STORE_VARIABLE, Base
+from dynsched.domain.instants import Clock
+from dynsched.domain.job import Job
+from dynsched.services.operations import Operations
+from dynsched.services.views import Views
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class Runtime:
+    """One call of the program.
+
+    Args:
+        environment: where settings come from; None is the process's.
+        clock: use this one instead of the system's.
+        base: use this store instead of the one that is named.
+    """
+
+    def __init__(
+        self,
+        *,
+        environment: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        base: Base | None = None,
+    ) -> None:
+        self.environment = os.environ if environment is None else environment
+        self.store_option: str | None = None
+        self._clock = clock
+        self._given_base = base
+
+    @property
+    def url(self) -> str:
+        """The store's URL: the option's, else the environment's, else the default."""
+        return self.store_option or self.environment.get(STORE_VARIABLE) or DEFAULT_STORE
+
+    @cached_property
+    def base(self) -> Base:
+        """The store and what its services share; closed when the call ends."""
+        if self._given_base is not None:
+            return self._given_base
+        base = bootstrap.open_base(self.url, environment=self.environment, clock=self._clock)
+        click.get_current_context().find_root().call_on_close(base.store.engine.close)
+        return base
+
+    @cached_property
+    def operations(self) -> Operations:
+        """The one door for changes."""
+        return bootstrap.build_operations(self.base)
+
+    @cached_property
+    def views(self) -> Views:
+        """All that can be read."""
+        return bootstrap.build_views(self.base)
+
+    @cached_property
+    def clock(self) -> Clock:
+        """The clock of this call; it needs no store."""
+        if self._given_base is not None:
+            return self._given_base.clock
+        return self._clock or bootstrap.clock_from(self.environment)
+
+    def now(self) -> datetime:
+        """Return the present instant."""
+        return self.clock.now()
+
+    def find_job(self, name_or_id: str, tenant: str) -> Job:
+        """Return a job by its name in a tenant, or by its id.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return self.operations.find(name_or_id, tenant)
+
+
+pass_runtime = click.make_pass_decorator(Runtime, ensure=True)

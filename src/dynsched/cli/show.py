@@ -1,0 +1,268 @@
+"""Jobs and runs for people to read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime, timedelta
+
+import click
+
+from dynsched.cli.tables import (
+    distance,
+    print_block,
+    print_fields,
+    print_table,
+    span,
+    stamp,
+    when,
+)
+from dynsched.cli.visible import visible
+from dynsched.domain.instants import from_ms
+from dynsched.domain.job import Job, JobState, Policies
+from dynsched.domain.recurrence import Schedule
+from dynsched.domain.retry import RetryPolicy
+from dynsched.domain.run import Run, RunState
+from dynsched.services.job_views import JobDetail, coming
+from dynsched.services.operations import Changed
+from dynsched.services.run_views import RunDetail, moment
+from dynsched.storage.runs import Attempt, ProgressNote
+
+PAYLOAD_SHOWN = 2_000  # characters of a payload that people are shown
+
+
+def print_jobs(jobs: Sequence[Job], now: datetime) -> None:
+    """Write a table of jobs."""
+    rows = []
+    for job in jobs:
+        ahead = coming(job, now, 1)
+        what = job.target.describe() if job.target is not None else job.needs
+        schedule = schedule_words(job.schedule, short=True)
+        next_at = when(ahead[0], now) if ahead else "-"
+        rows.append((job.state.value, job.tenant, job.name, next_at, schedule, what))
+    print_table(
+        ("STATE", "TENANT", "NAME", "NEXT", "SCHEDULE", "WHAT"),
+        rows,
+        empty="no jobs (`dynsched job add --help` shows how to make one)",
+    )
+
+
+def schedule_words(schedule: Schedule | None, *, short: bool = False) -> str:
+    """Return a schedule in words, one line; `short` leaves out what an interval counts from."""
+    if schedule is None:
+        return "by hand"
+    words = schedule.describe()
+    return words.partition(", counted from")[0] if short else words
+
+
+def print_job(job: Job, now: datetime, *, title: str) -> None:
+    """Write the few lines that say what a job has become."""
+    ahead = coming(job, now, 1)
+    click.echo(f"{title} {visible(job.name)} ({job.job_id})")
+    print_fields(
+        (
+            ("  tenant", job.tenant if job.tenant != "default" else ""),
+            ("  state", _state_words(job)),
+            ("  when", schedule_words(job.schedule)),
+            ("  next", when(ahead[0], now) if ahead else ""),
+            ("  what", job.target.describe() if job.target is not None else job.needs),
+        )
+    )
+
+
+def _state_words(job: Job) -> str:
+    """Return a job's state unless it says nothing: a job that runs once has soon `finished`."""
+    if job.state in (JobState.ACTIVE, JobState.FINISHED):
+        return ""
+    return f"{job.state.value} ({job.reason})" if job.reason else job.state.value
+
+
+def print_changed(changed: Changed, now: datetime, *, title: str) -> None:
+    """Write a job after a change, and from when on that holds."""
+    print_job(changed.job, now, title=title)
+    if changed.effective_from is not None:
+        click.echo(f"  in force from {when(changed.effective_from, now)}")
+
+
+def print_job_detail(detail: JobDetail, now: datetime) -> None:
+    """Write all that is known of a job."""
+    job = detail.job
+    ahead = [when(at, now) if number == 0 else stamp(at) for number, at in enumerate(detail.coming)]
+    spans = (*detail.older_spans, *job.spans)
+    print_fields(
+        (
+            ("name", job.name),
+            ("job", job.job_id),
+            ("tenant", job.tenant),
+            ("state", job.state.value),
+            ("reason", job.reason),
+            ("schedule", schedule_words(job.schedule)),
+            ("next", ", ".join(ahead)),
+            ("does", "(its definition is gone)" if detail.target is None else ""),
+            ("does", "" if detail.target is None else detail.target.describe()),
+            ("queue", f"{job.queue}, priority {job.priority.value}"),
+            ("policies", policies_words(job.policies)),
+            ("tags", ", ".join(f"{name}={value}" for name, value in job.tags.items())),
+            ("payload", _payload(detail.payload)),
+            ("skipped", f"{job.skipped:,} occurrences" if job.skipped else ""),
+            ("created", when(job.created_at, now)),
+        )
+    )
+    for one in spans[-5:]:
+        until = f" to {stamp(one.last)}" if one.last != one.first else ""
+        click.echo(f"  {one.count:,} skipped ({one.reason.value}): {stamp(one.first)}{until}")
+    click.echo("")
+    print_runs(detail.runs, {job.job_id: job.name}, now)
+
+
+def policies_words(policies: Policies) -> str:
+    """Return the choices that differ from the defaults.
+
+    >>> policies_words(Policies(timeout=None, share_by_job=True))
+    'timeout none, share_by_job'
+    """
+    plain, words = Policies(), []
+    for one in fields(Policies):
+        value = getattr(policies, one.name)
+        if value == getattr(plain, one.name):
+            continue
+        if isinstance(value, RetryPolicy):
+            words.append(_retry_words(value))
+        elif value is True:
+            words.append(one.name)
+        else:
+            shown = span(value) if isinstance(value, timedelta) else value
+            words.append(f"{one.name} {'none' if value is None else shown}")
+    return ", ".join(words) or "defaults"
+
+
+def _retry_words(retry: RetryPolicy) -> str:
+    back_off = f"back-off {span(retry.base)} times {retry.factor:g} up to {span(retry.cap)}"
+    rules = f", {len(retry.rules)} rules" if retry.rules else ""
+    return f"at most {retry.max_attempts} attempts, {back_off}{rules}"
+
+
+def _payload(text: str | None) -> str:
+    if text is None:
+        return ""
+    return text if len(text) <= PAYLOAD_SHOWN else text[:PAYLOAD_SHOWN] + "… (--json shows all)"
+
+
+def print_runs(runs: Sequence[Run], names: Mapping[str, str], now: datetime) -> None:
+    """Write a table of runs."""
+    rows = [
+        (
+            run.state.value,
+            names.get(run.job_id, run.job_id),
+            stamp(run.scheduled_for),
+            _moment_words(run, now),
+            str(run.attempt),
+            run.run_id,
+            _why(run),
+        )
+        for run in runs
+    ]
+    print_table(
+        ("STATE", "JOB", "SCHEDULED FOR", "WHEN", "ATTEMPT", "RUN", "WHY"), rows, empty="no runs"
+    )
+
+
+def print_dead(runs: Sequence[Run], names: Mapping[str, str], now: datetime) -> None:
+    """Write a table of dead runs with the signature that groups equal errors."""
+    rows = [
+        (
+            run.signature or "-",
+            names.get(run.job_id, run.job_id),
+            run.tenant,
+            _moment_words(run, now),
+            str(run.attempt),
+            run.run_id,
+            _why(run),
+        )
+        for run in runs
+    ]
+    print_table(
+        ("GROUP", "JOB", "TENANT", "DIED", "ATTEMPT", "RUN", "WHY"), rows, empty="no dead runs"
+    )
+
+
+def _moment_words(run: Run, now: datetime) -> str:
+    """Return when a run ended, or may start; a leased one's start is in no row until it ends."""
+    words = distance(moment(run), now)
+    return f"due {words}" if run.state is RunState.LEASED else words
+
+
+def _why(run: Run) -> str:
+    """Return the reason and the error, whatever of them there is."""
+    hint = "asked to stop" if run.cancel_requested and not run.terminal else ""
+    error = "" if run.state is RunState.DONE else run.error
+    return " - ".join(filter(None, (run.reason, hint, error)))
+
+
+def print_run_detail(detail: RunDetail, now: datetime) -> None:
+    """Write all that is known of a run, its attempts from the oldest on."""
+    run = detail.run
+    expiry = "" if run.expires_at_s is None else stamp(from_ms(run.expires_at_s * 1000))
+    print_fields(
+        (
+            ("run", run.run_id),
+            ("job", run.job_id if detail.job is None else f"{detail.job.name} ({run.job_id})"),
+            ("tenant", run.tenant),
+            ("state", run.state.value),
+            ("reason", _why(run)),
+            ("scheduled for", when(run.scheduled_for, now)),
+            ("available", "" if run.terminal else when(run.available_at, now)),
+            ("attempt", f"{run.attempt} ({run.spent} of {run.limit} failures)"),
+            ("fence", f"{run.fence}{f', session {run.session}' if run.session else ''}"),
+            ("progress", _progress_words(detail.progress, now)),
+            ("lost leases", f"{run.losses} in a row" if run.losses else ""),
+            ("replays", str(run.replays) if run.replays else ""),
+            ("queue", f"{run.queue}, priority {run.priority.value}, needs {run.needs}"),
+            ("payload", _payload(detail.payload)),
+            ("key", run.idempotency_key),
+            ("created", when(run.created_at, now)),
+            ("first started", when(run.first_started_at, now)),
+            ("started", when(run.started_at, now)),
+            ("ended", when(run.ended_at, now)),
+            ("kept until", expiry),
+            ("group", run.signature),
+        )
+    )
+    for attempt in detail.attempts:
+        _print_attempt(attempt)
+
+
+def _progress_words(note: ProgressNote | None, now: datetime) -> str:
+    """Return what a handler reported last."""
+    if note is None:
+        return ""
+    total = "" if note.total is None else f" of {note.total:g}"
+    words = f"{note.done:g}{total} on attempt {note.attempt}, {distance(note.at, now)}"
+    return f"{words}: {note.note}" if note.note else words
+
+
+def _print_attempt(attempt: Attempt) -> None:
+    """Write one try."""
+    started = "" if attempt.started_at is None else f", started {stamp(attempt.started_at)}"
+    error = ": ".join(filter(None, (attempt.error_type, attempt.message)))
+    click.echo("")
+    click.echo(
+        f"attempt {attempt.number}: {attempt.outcome}{started}, ended {stamp(attempt.ended_at)},"
+        f" fence {attempt.fence}, session {attempt.session}"
+    )
+    if error:
+        click.echo(f"  {visible(error)}")
+    if attempt.detail:
+        print_block("  detail", _readable(attempt.detail))
+
+
+def _readable(detail: str) -> str:
+    """Return JSON output laid out for people, other text as it is."""
+    try:
+        value = json.loads(detail)
+    except ValueError:
+        return detail
+    if not isinstance(value, dict):
+        return detail
+    return "\n".join(f"{name}: {text}" for name, text in value.items())

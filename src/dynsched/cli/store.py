@@ -1,0 +1,127 @@
+"""`dynsched init` and `dynsched stats`: make a store, and see how it is."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import click
+
+from dynsched.bootstrap import init_store
+from dynsched.cli.command import Command
+from dynsched.cli.options import json_option
+from dynsched.cli.runtime import Runtime, pass_runtime
+from dynsched.cli.tables import print_fields, print_json, print_table, span, when
+from dynsched.cli.values import DURATION
+from dynsched.cli.visible import visible
+from dynsched.errors import InvalidInput
+from dynsched.services.documents import stats_document
+from dynsched.services.views import Stats
+
+COUNT_MAX = 1_024
+LOOK_AHEAD_MAX = timedelta(minutes=15)
+
+
+@click.command(
+    "init",
+    cls=Command,
+    examples=(
+        "init",
+        "init --store sqlite:////var/lib/dynsched/jobs.db",
+        "init --store 'dynamodb://prod?region=eu-central-1' --lanes 4",
+    ),
+)
+@click.option("--shards", type=int, default=1, show_default=True, help="Parts of a minute.")
+@click.option("--lanes", type=int, default=2, show_default=True, help="Parts of a queue.")
+@click.option("--spread", type=int, default=1, show_default=True, help="Parts of a job's runs.")
+@click.option(
+    "--look-ahead",
+    type=DURATION,
+    default="30s",
+    show_default=True,
+    help="How far ahead runs are made.",
+)
+@click.option(
+    "--ended-index/--no-ended-index",
+    default=True,
+    show_default=True,
+    help="Find ended runs by time too.",
+)
+@json_option
+@pass_runtime
+def init_command(
+    runtime: Runtime,
+    /,
+    *,
+    shards: int,
+    lanes: int,
+    spread: int,
+    look_ahead: timedelta,
+    ended_index: bool,
+    as_json: bool,
+) -> None:
+    """Make the store's tables if they are missing; safe to repeat."""
+    for name, count in (("shards", shards), ("lanes", lanes), ("spread", spread)):
+        if not 1 <= count <= COUNT_MAX:
+            raise InvalidInput(name, f"{count} is out of range", f"give 1 to {COUNT_MAX}")
+    if not timedelta(seconds=1) <= look_ahead <= LOOK_AHEAD_MAX:
+        raise InvalidInput("look_ahead", f"{span(look_ahead)} is out of range", "give 1s to 15m")
+    made = init_store(
+        runtime.base,
+        shards=shards,
+        lanes=lanes,
+        spread=spread,
+        look_ahead=look_ahead,
+        keep_ended=ended_index,
+    )
+    if as_json:
+        print_json({"store": runtime.url, "made": made})
+    else:
+        state = "made" if made else "was there already; nothing changed"
+        click.echo(f"{visible(runtime.url)}: {state}")
+
+
+@click.command("stats", cls=Command, examples=("stats", "stats --json"))
+@json_option
+@pass_runtime
+def stats_command(runtime: Runtime, /, *, as_json: bool) -> None:
+    """Show levels and health: what waits, since when, who works, how far the dispatcher is.
+
+    Each level is counted up to 10,000; more shows as 10,000+.
+    """
+    stats = runtime.views.stats()
+    if as_json:
+        print_json(stats_document(stats))
+    else:
+        _print_stats(stats)
+
+
+def _print_stats(stats: Stats) -> None:
+    jobs = [f"{count:,} {state}" for state, count in stats.jobs.items()]
+    sessions = stats.sessions
+    lags = [
+        f"{kind} {'-' if lag is None else span(lag)}" for kind, lag in stats.cursor_lags.items()
+    ]
+    print_fields(
+        [
+            ("jobs", ", ".join(jobs) + (" or more" if stats.jobs_at_least else "") or "none"),
+            *((name, str(level)) for name, level in stats.runs.items()),
+            (
+                "workers",
+                f"{sessions['alive']:,} alive with {stats.slots:,} slots,"
+                f" {sessions['expired']:,} expired, {sessions['closed']:,} closed",
+            ),
+            ("cursors", "behind now: " + ", ".join(lags) + " (up to 4m is healthy)"),
+            ("tenants", f"{stats.tenants:,}"),
+        ]
+    )
+    click.echo("")
+    rows = [
+        (
+            queue.queue,
+            str(queue.ready),
+            "-" if queue.oldest_due_at is None else when(queue.oldest_due_at, stats.now),
+            f"{queue.sessions:,}" if queue.sessions else "none: nobody serves it",
+        )
+        for queue in stats.queues
+    ]
+    print_table(("QUEUE", "READY", "OLDEST DUE", "WORKERS"), rows, empty="no queues in use")

@@ -1,0 +1,152 @@
+"""What people read: aligned tables, times with a hint, states in colour and in words."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+import click
+
+from dynsched.cli.values import is_terminal
+from dynsched.cli.visible import cut, visible, width
+from dynsched.domain.instants import MILLISECOND, from_ms, to_ms
+
+COLOURS = {
+    "dead": "red",
+    "parked": "red",
+    "failed": "yellow",
+    "paused": "yellow",
+    "leased": "cyan",
+    "done": "green",
+}
+GAP = "  "
+LAST_COLUMN_MIN = 20
+_STEPS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
+
+
+def print_json(document: object) -> None:
+    """Write one JSON document; ASCII only, so that no terminal can be fooled by its texts."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=True))
+
+
+def coloured() -> bool:
+    """Return whether colour is welcome: on a terminal, unless `NO_COLOR` says otherwise."""
+    return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> None:
+    """Write an aligned table; its last column is cut at a terminal's edge.
+
+    Args:
+        headers: names of the columns.
+        rows: a text for each column; what a terminal must not see is made visible here.
+        empty: what to say instead of a table without rows.
+    """
+    shown = [[visible(cell) for cell in row] for row in rows]
+    if not shown:
+        click.echo(empty)
+        return
+    columns = list(zip(headers, *shown, strict=True))
+    widths = [max(map(width, column)) for column in columns]
+    room = _room(widths)
+    for number, row in enumerate([list(headers), *shown]):
+        cells = [cell + " " * (size - width(cell)) for cell, size in zip(row, widths, strict=True)]
+        cells[-1] = cut(row[-1], room) if room else row[-1]
+        click.echo(GAP.join(_tinted(cell, heading=number == 0) for cell in cells).rstrip())
+
+
+def _room(widths: Sequence[int]) -> int:
+    """Return the columns left for the last cell on a terminal; 0 for no limit."""
+    if not is_terminal():
+        return 0
+    taken = sum(widths[:-1]) + len(GAP) * (len(widths) - 1)
+    return max(shutil.get_terminal_size().columns - taken, LAST_COLUMN_MIN)
+
+
+def _tinted(cell: str, *, heading: bool) -> str:
+    if not coloured():
+        return cell
+    if heading:
+        return click.style(cell, bold=True)
+    colour = COLOURS.get(cell.strip())
+    return click.style(cell, fg=colour) if colour else cell
+
+
+def print_fields(fields: Iterable[tuple[str, str]]) -> None:
+    """Write one thing, a line for each of its fields that is not empty."""
+    kept = [(name, visible(value)) for name, value in fields if value]
+    size = max((len(name) for name, _ in kept), default=0)
+    for name, value in kept:
+        click.echo(f"{name:<{size}}{GAP}{_tinted(value, heading=False)}")
+
+
+def print_block(title: str, text: str) -> None:
+    """Write a text of several lines under a title, each line made safe."""
+    click.echo(f"{title}:")
+    for line in text.splitlines():
+        click.echo(f"    {visible(line.expandtabs(4))}")
+
+
+def print_notes(notes: Iterable[str], *, more: bool) -> None:
+    """Write what a list left out, on standard error, so that pipes get rows only."""
+    for note in notes:
+        click.echo(f"note: {visible(note)}", err=True)
+    if more:
+        click.echo("note: there are more (--limit N shows them)", err=True)
+
+
+def when(instant: datetime | None, now: datetime) -> str:
+    """Return an instant in UTC with how far it is from now.
+
+    >>> from dynsched.domain.instants import EPOCH
+    >>> when(EPOCH + timedelta(seconds=200), EPOCH)
+    '1970-01-01 00:03:20Z (in 3m 20s)'
+    """
+    if instant is None:
+        return ""
+    return f"{stamp(instant)} ({distance(instant, now)})"
+
+
+def stamp(instant: datetime) -> str:
+    """Return an instant in UTC in whole seconds.
+
+    >>> from dynsched.domain.instants import EPOCH
+    >>> stamp(EPOCH)
+    '1970-01-01 00:00:00Z'
+    """
+    return from_ms(to_ms(instant)).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def distance(instant: datetime, now: datetime) -> str:
+    """Return how far an instant is from now, in words.
+
+    >>> from dynsched.domain.instants import EPOCH
+    >>> distance(EPOCH, EPOCH + timedelta(hours=30)), distance(EPOCH, EPOCH)
+    ('1d 6h ago', 'now')
+    """
+    ahead = (instant - now) / timedelta(seconds=1)
+    if abs(ahead) < 1:
+        return "now"
+    words = span(abs(instant - now))
+    return f"in {words}" if ahead > 0 else f"{words} ago"
+
+
+def span(duration: timedelta) -> str:
+    """Return a duration in its two largest units.
+
+    >>> span(timedelta(seconds=90)), span(timedelta(milliseconds=1500)), span(timedelta(days=3))
+    ('1m 30s', '1.5s', '3d')
+    """
+    if duration < timedelta(seconds=60):
+        number = duration // MILLISECOND / 1000
+        return f"{number:.2g}s" if number < 10 else f"{int(number)}s"
+    whole = int(duration.total_seconds())
+    for size, unit, next_size, next_unit in _STEPS:
+        if whole >= size:
+            first, rest = divmod(whole, size)
+            second = rest // next_size
+            return f"{first}{unit} {second}{next_unit}" if second else f"{first}{unit}"
+    return f"{whole}s"

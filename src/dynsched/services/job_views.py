@@ -1,0 +1,161 @@
+"""Views of jobs: lists by tenant and tag, and one job with all that belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from typing import TypeVar
+
+from dynsched.domain.instants import Clock
+from dynsched.domain.job import Job, JobState, Span
+from dynsched.domain.run import Run
+from dynsched.domain.target import Target
+from dynsched.services.listing import Listing, check_limit
+from dynsched.storage.jobs import Unreadable, target_of
+from dynsched.storage.store import Store
+
+T = TypeVar("T")
+
+TENANTS_MAX = 1_000
+NAMES_MAX = 20_000  # jobs of one tenant that a listing looks through
+BATCH = 100  # jobs that are read together
+COMING = 5
+HISTORY = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobQuery:
+    """Which jobs to list.
+
+    Attributes:
+        tenant: None for all that are in use.
+        tags: all of them must fit.
+        states: None for all but the deleted.
+        limit: at most so many.
+    """
+
+    tenant: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    states: frozenset[JobState] | None = None
+    limit: int = 100
+
+    def fits(self, job: Job) -> bool:
+        """Return whether a job belongs into the list."""
+        if job.state is JobState.DELETED:
+            return False
+        if self.states is not None and job.state not in self.states:
+            return False
+        return all(job.tags.get(name) == value for name, value in self.tags.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDetail:
+    """One job.
+
+    Attributes:
+        job: its row.
+        target: what it does, wherever that lies; None if its large part is gone.
+        payload: its payload as JSON text; None if there is none.
+        coming: its next instants.
+        older_spans: skipped spans that have left the row.
+        runs: its newest runs, those that are still to come included.
+    """
+
+    job: Job
+    target: Target | None
+    payload: str | None
+    coming: tuple[datetime, ...]
+    older_spans: tuple[Span, ...]
+    runs: tuple[Run, ...]
+
+
+def coming(job: Job, now: datetime, count: int) -> list[datetime]:
+    """Return a job's next instants; none for one that is paused, parked or deleted."""
+    schedule = job.schedule
+    if schedule is None or job.state not in (JobState.ACTIVE, JobState.FINISHED):
+        return []
+    found: list[datetime] = []
+    at = schedule.next_after(now)
+    while at is not None and len(found) < count:
+        found.append(at)
+        at = schedule.next_after(at)
+    return found
+
+
+class JobViews:
+    """Reads jobs for people; only reading, every list bounded."""
+
+    def __init__(self, store: Store, *, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def list_jobs(self, query: JobQuery) -> Listing[Job]:
+        """List jobs in the order of tenant and name.
+
+        Cost: a query for each tenant, one read unit for each job that is looked at.
+        """
+        check_limit(query.limit)
+        self._store.refresh_by(self._clock.now())
+        notes: list[str] = []
+        found = (job for job in self._jobs(query.tenant, notes) if query.fits(job))
+        jobs = tuple(islice(found, query.limit + 1))
+        return Listing(items=jobs[: query.limit], more=len(jobs) > query.limit, notes=tuple(notes))
+
+    def _jobs(self, tenant: str | None, notes: list[str]) -> Iterator[Job]:
+        tenants = [tenant] if tenant is not None else self._tenants(notes)
+        for name in tenants:
+            count = 0
+            for batch in _batches(self._store.jobs.named(name, most=NAMES_MAX), BATCH):
+                count += len(batch)
+                yield from self.read_jobs([job_id for _, job_id in batch], notes)
+            if count >= NAMES_MAX:
+                notes.append(f"only the first {NAMES_MAX:,} jobs of tenant {name} were looked at")
+
+    def _tenants(self, notes: list[str]) -> list[str]:
+        found = self._store.control.all_tenants(most=TENANTS_MAX)
+        if len(found) == TENANTS_MAX:
+            notes.append(f"only the first {TENANTS_MAX:,} tenants were looked at")
+        return [tenant.name for tenant in found]
+
+    def read_jobs(self, job_ids: Sequence[str], notes: list[str]) -> list[Job]:
+        """Read jobs; one whose row is damaged is named in the notes and hides no other."""
+        found = list(self._store.jobs.read_many(job_ids).values())
+        notes += [
+            f"job {one.job_id} is damaged and cannot be shown: {one.problem}"
+            for one in found
+            if isinstance(one, Unreadable)
+        ]
+        return [one for one in found if isinstance(one, Job)]
+
+    def job_names(self, job_ids: Sequence[str]) -> dict[str, str]:
+        """Return the names of jobs by their ids; one that is gone has none."""
+        names: dict[str, str] = {}
+        for batch in _batches(iter(dict.fromkeys(job_ids)), BATCH):
+            names |= {job.job_id: job.name for job in self.read_jobs(batch, [])}
+        return names
+
+    def show_job(self, job: Job) -> JobDetail:
+        """Return a job with its parts, its next instants and its newest runs."""
+        now = self._clock.now()
+        self._store.refresh_by(now)
+        target, payload = job.target, job.payload
+        if target is None and job.target_ref is not None:
+            text = self._store.jobs.part(job.job_id, job.target_ref)
+            target = None if text is None else target_of(text)
+        if payload is None and job.payload_ref is not None:
+            payload = self._store.jobs.part(job.job_id, job.payload_ref)
+        return JobDetail(
+            job=job,
+            target=target,
+            payload=payload,
+            coming=tuple(coming(job, now, COMING)),
+            older_spans=tuple(self._store.jobs.old_spans(job.job_id)) if job.older_spans else (),
+            runs=tuple(self._store.runs.history(job.job_id, most=HISTORY)),
+        )
+
+
+def _batches(items: Iterator[T], size: int) -> Iterator[list[T]]:
+    while batch := list(islice(items, size)):
+        yield batch

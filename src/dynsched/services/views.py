@@ -1,0 +1,14 @@
+"""Views: what people look at. Consoles, CLI and API read here; the verbs are `operations`."""
+
+from __future__ import annotations
+
+from dynsched.services.job_views import JobDetail, JobQuery, JobViews
+from dynsched.services.listing import Listing
+from dynsched.services.run_views import RunDetail, RunQuery, RunViews
+from dynsched.services.store_views import Stats, StoreViews
+
+__all__ = ["JobDetail", "JobQuery", "Listing", "RunDetail", "RunQuery", "Stats", "Views"]
+
+
+class Views(JobViews, RunViews, StoreViews):
+    """All that can be read of a store, each answer bounded; no rule of its own."""
