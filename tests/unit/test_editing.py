@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.builders import MINUTELY, NOW, job_of
 
 from dynsched.domain.editing import count_paused, pointed_from, with_generation
 from dynsched.domain.job import JobState, SkipReason, in_force, names_instant
 from dynsched.domain.recurrence import Interval, Once
+from tests.unit.builders import MINUTELY, NOW, job_of
 
 MINUTE = timedelta(minutes=1)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
-from tests.unit.builders import NOW, run_of
 
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import EPOCH
@@ -14,6 +13,7 @@ from dynsched.domain.lifecycle import BY_EVENT, MOVES, Event, Transition
 from dynsched.domain.run import TERMINAL, Run, RunState
 from dynsched.errors import IllegalTransition
 from dynsched.testing.moves import event_of
+from tests.unit.builders import NOW, run_of
 
 LATER = NOW + timedelta(hours=1)
 AHEAD = timedelta(seconds=30)

@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.builders import NOW, job_of, run_of
 
 from dynsched.domain.instants import minute_of, to_text
 from dynsched.domain.job import JobState, Priority
@@ -22,6 +21,7 @@ from dynsched.storage.placement import (
     ready_sort,
     run_index,
 )
+from tests.unit.builders import NOW, job_of, run_of
 
 MINUTE = minute_of(NOW)
 ONE = Topology((MapEntry(0, shards=1, lanes=1, spread=1),))

@@ -7,7 +7,6 @@ from datetime import timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.builders import NOW, run_of
 
 from dynsched.domain.job import Priority
 from dynsched.domain.run import Run
@@ -19,6 +18,7 @@ from dynsched.domain.selection import (
     shards_to_serve,
     take_by_weight,
 )
+from tests.unit.builders import NOW, run_of
 
 SOON = NOW + timedelta(seconds=20)
 

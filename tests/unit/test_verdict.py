@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.unit.builders import MINUTELY, NOW, job_of, manual_of, run_of
 
 from dynsched.domain.editing import with_generation
 from dynsched.domain.job import Generation, Job, JobState, SkipReason, Span
@@ -20,6 +19,7 @@ from dynsched.domain.verdict import (
     needs_old_spans,
     untouched,
 )
+from tests.unit.builders import MINUTELY, NOW, job_of, manual_of, run_of
 
 MINUTE = timedelta(minutes=1)
 HOURLY = Cron.parse("0 * * * *")
