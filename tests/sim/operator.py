@@ -61,9 +61,16 @@ def first_jobs(rng: Random, *, toxic: bool) -> list[JobSpec]:
         for number in range(rng.randint(2, 5))
     ]
     if toxic:
-        schedule = EverySpec(every=timedelta(seconds=15))
+        schedule = EverySpec(every=timedelta(seconds=rng.choice([4, 15])))
+        policies = Policies(overlap=rng.choice([Overlap.ALLOW, Overlap.SKIP]), timeout=None)
         jobs.append(
-            JobSpec(name=TOXIC, target=HandlerTarget(TOXIC), schedule=schedule, tenant=TENANTS[0])
+            JobSpec(
+                name=TOXIC,
+                target=HandlerTarget(TOXIC),
+                schedule=schedule,
+                tenant=TENANTS[0],
+                policies=policies,
+            )
         )
     if rng.random() < 0.3:
         jobs.append(

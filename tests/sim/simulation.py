@@ -48,7 +48,6 @@ from tests.sim.work import TOXIC, is_toxic, make_app
 
 Answer = TypeVar("Answer")
 
-TROUBLE_S = 150.0  # how long everything goes wrong
 CALM_S = 60.0  # how long schedules go on after it
 REST_S = 150.0  # how long the store is left alone then
 NET_S = 4_200.0  # beyond the last re-reading of closed minutes and sessions
@@ -328,11 +327,11 @@ class Town:
         """Let everything happen; return the broken invariants."""
         self.settle_in()
         if self.rng.random() < self.weather.outage:
-            self.baton.run(TROUBLE_S / 3)
+            self.baton.run(self.weather.trouble_s / 3)
             self._freeze_dispatchers(self.rng.uniform(60.0, 100.0))
         for _ in range(10):
             self.shared.lag_s = self.rng.choice(self.weather.lag_s)
-            self.baton.run(TROUBLE_S / 10)
+            self.baton.run(self.weather.trouble_s / 10)
         self.troubled = False
         for life in self.lives.values():
             life.frozen_until_s = min(life.frozen_until_s, self.baton.now_s + 2.0)

@@ -23,6 +23,7 @@ class Weather:
         operator_s: the longest pause between two acts of the operator, seconds.
         outage: chance that all dispatchers stand still together, for a minute and more.
         toxic: there is a job that kills its process.
+        trouble_s: how long all this goes on, seconds.
     """
 
     name: str = "mixed"
@@ -36,6 +37,7 @@ class Weather:
     operator_s: float = 5.0
     outage: float = 0.3
     toxic: float = 0.3
+    trouble_s: float = 150.0
 
 
 def _mixed(rng: Random) -> Weather:
@@ -58,7 +60,9 @@ KINDS: tuple[Callable[[Random], Weather], ...] = (
     _mixed,
     _mixed,
     _mixed,
-    lambda _: replace(CALM, name="frozen dispatchers", dispatchers=0.015, frozen_s_max=130.0),
+    lambda _: replace(
+        CALM, name="frozen dispatchers", dispatchers=0.04, frozen_s_max=150.0, trouble_s=400.0
+    ),
     lambda _: replace(CALM, name="frozen", frozen=0.006, lost=0.01, frozen_s_max=40.0),
     lambda _: replace(CALM, name="lost answers", lost=0.15, refused=0.15),
     lambda _: replace(CALM, name="refusing", refused=0.4, outage=0.0),
