@@ -20,7 +20,7 @@ from dynsched.bootstrap import (
     open_base,
 )
 from dynsched.domain import lifecycle
-from dynsched.domain.instants import Signal, minute_start, to_ms
+from dynsched.domain.instants import Signal, minute_start
 from dynsched.domain.job import Job, Overlap, Policies, Priority
 from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import Run, RunKey, RunKind, RunState, occur
@@ -33,6 +33,7 @@ from dynsched.services.slots import Work
 from dynsched.services.specs import CronSpec, JobSpec, ScheduleSpec
 from dynsched.services.worker import PollReport, Worker
 from dynsched.settings import Settings
+from dynsched.storage.codec import encode_generation
 from dynsched.storage.engine import Applied, Body, Engine, Key, Replace
 from dynsched.storage.placement import job_key
 from dynsched.storage.runs import RunApplied
@@ -395,14 +396,14 @@ class World:
         assert isinstance(self.store.runs.apply(move), RunApplied)
 
     def break_schedule(self, job: Job) -> None:
-        """Leave a zone in a job's row that nobody knows, as an older zone database does."""
+        """Leave a zone in a job's newest generation that an older zone database does not know."""
         engine, key = self.people.wire, job_key(job.job_id)
         row = engine.get(key)
         assert row is not None
         schedule: Body = {"kind": "cron", "cron": "* * * * *", "tz": "Nowhere/Atlantis"}
-        generation: Body = {"f": to_ms(job.created_at), "e": True, "s": schedule}
-        token = self.store.token()
-        broken = replace(row, body={**row.body, "g": [generation]}, token=token)
+        *older, newest = (encode_generation(item) for item in job.generations)
+        body: Body = {**row.body, "g": [*older, {**newest, "s": schedule}]}
+        broken = replace(row, body=body, token=self.store.token())
         assert isinstance(engine.write(Replace(broken, row.version)), Applied)
 
     # stretches of time
