@@ -37,6 +37,8 @@ from dynsched.targets.runner import TargetRunner
 DEFAULT_STORE = "sqlite:///dynsched.db"
 STORE_VARIABLE = "DYNSCHED_STORE"
 CLOCK_VARIABLE = "DYNSCHED_REHEARSAL_CLOCK"
+# Shorter than a heartbeat's pause even when each of the steady engine's attempts takes as long.
+BUSY_S = 1.5
 STORE_FORMS = "sqlite:///path.db or dynamodb://PREFIX?region=eu-west-1"
 
 
@@ -106,7 +108,8 @@ def _open_sqlite(
     if name in ("", ":memory:"):
         return SqliteEngine(None), None
     file = Path(name)
-    return SqliteEngine(str(file), durability=durability), Path(f"{file}.sessions")
+    engine = SqliteEngine(str(file), durability=durability, busy_timeout_s=BUSY_S)
+    return engine, Path(f"{file}.sessions")
 
 
 def _open_dynamodb(prefix: str, options: dict[str, str]) -> tuple[Engine, Path | None]:

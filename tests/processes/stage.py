@@ -16,18 +16,17 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
-from tests.processes.handlers import JOURNAL_VARIABLE
-
 from dynsched.bootstrap import STORE_VARIABLE, Base, build_operations, init_store, open_base
 from dynsched.domain.instants import from_ms
+from dynsched.domain.job import Overlap, Policies
 from dynsched.domain.run import Run, parse_run_id
 from dynsched.domain.target import HandlerTarget
 from dynsched.services.operations import Operations
-from dynsched.services.specs import JobSpec
+from dynsched.services.specs import EverySpec, JobSpec
 from dynsched.storage.runs import Attempt
+from tests.processes.handlers import JOURNAL_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = (sys.executable, str(Path(__file__).with_name("actors.py")))
 APP = "tests.processes.handlers:app"
 POLL_S = 0.05
 STOP_S = 30.0
@@ -57,6 +56,11 @@ class Line:
     fence: int
     attempt: int
     at: datetime
+
+    @property
+    def job_id(self) -> str:
+        """Return the job of the run."""
+        return self.run_id.partition("@")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,7 @@ class Stage:
     def __init__(self, folder: Path, store: str, environment: Mapping[str, str]) -> None:
         self.folder, self.store = folder, store
         self._journal = folder / "journal"
+        self._forgotten = 0  # lines of the journal that `unended` passes over
         kept = {k: v for k, v in os.environ.items() if not k.startswith("DYNSCHED_")}
         self.environment = kept | {
             STORE_VARIABLE: store,
@@ -132,7 +137,7 @@ class Stage:
         log = self.folder / f"{len(self.actors)}-{role}.log"
         with log.open("wb") as sink:
             process = subprocess.Popen(
-                [*PROGRAM, role, *handlers, *arguments],
+                [sys.executable, "-m", "dynsched", role, *handlers, *arguments],
                 env=self.environment | ({STORE_VARIABLE: store} if store else {}),
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
@@ -162,6 +167,27 @@ class Stage:
             job_id = self.operations.create(spec).job_id
         return self.operations.enqueue(job_id, seconds).run_id
 
+    def each_second(
+        self, handler: str, *, jobs: int, count: int, every_s: int = 1, payload: float = 0.0
+    ) -> set[tuple[str, datetime]]:
+        """Create interval jobs that end; return the job and instant of each run that is to be."""
+        start = self.base.clock.now() + timedelta(seconds=2)
+        instants = [start + timedelta(seconds=every_s * number) for number in range(count)]
+        schedule = EverySpec(every=timedelta(seconds=every_s), start=start, end=instants[-1])
+        made = [
+            self.operations.create(
+                JobSpec(
+                    name=f"{handler}-{every_s}-{number}",
+                    target=HandlerTarget(handler),
+                    schedule=schedule,
+                    policies=Policies(overlap=Overlap.ALLOW),
+                    payload=payload,
+                )
+            )
+            for number in range(jobs)
+        ]
+        return {(job.job_id, instant) for job in made for instant in instants}
+
     # what happened
 
     def journal(self, word: str = "", run_id: str = "") -> list[Line]:
@@ -173,9 +199,17 @@ class Stage:
         ]
 
     def unended(self) -> list[Line]:
-        """Return the starts that have no end in the journal."""
-        ended = {(line.run_id, line.fence) for line in self.journal("end")}
-        return [line for line in self.journal("start") if (line.run_id, line.fence) not in ended]
+        """Return the starts that have no end in the journal, without those forgotten."""
+        lines = self.journal()[self._forgotten :]
+        ended = {(line.run_id, line.fence) for line in lines if line.word == "end"}
+        starts = [line for line in lines if line.word == "start"]
+        return [line for line in starts if (line.run_id, line.fence) not in ended]
+
+    def forget_unended(self) -> list[Line]:
+        """Return what is unended and will remain so, since its process is dead."""
+        lines = self.unended()
+        self._forgotten = len(self.journal())
+        return lines
 
     def wait_for_start(self, run_id: str, fence: int, seconds: float) -> Line:
         """Wait until a handler was called for a run under a fence."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import signal
 from time import monotonic
 
+from dynsched.domain.run import RunState
 from tests.processes.conftest import Figure, NewStage
 from tests.processes.stage import wait_until
-
-from dynsched.domain.run import RunState
 
 GRACE_S = 2.0
 
@@ -42,7 +41,7 @@ def test_a_draining_worker_claims_nothing_more(new_stage: NewStage) -> None:
 def test_a_draining_worker_hands_back_what_outlasts_the_grace(
     new_stage: NewStage, figure: Figure
 ) -> None:
-    """The attempt is counted, nothing is spent or lost, and another worker takes the run at once."""
+    """The attempt is counted, nothing is spent or lost, and another worker takes the run."""
     stage = new_stage(DYNSCHED_DRAIN_GRACE_S=f"{GRACE_S:g}")
     stage.init()
     draining = stage.start("worker")

@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.rules.wire import Wire, claims
 
 from dynsched.bootstrap import (
     Base,
@@ -42,6 +41,7 @@ from dynsched.storage.store import Store
 from dynsched.targets.app import App
 from dynsched.targets.context import AnyContext, Snooze
 from dynsched.testing.faults import Crash, Fault, LaggingEngine
+from tests.rules.wire import Wire, claims
 
 START = datetime(2026, 3, 2, 9, 0, 10, tzinfo=UTC)
 RETRY = RetryPolicy(base=timedelta(seconds=5), jitter=Jitter.NONE)

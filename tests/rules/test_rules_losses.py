@@ -6,9 +6,9 @@ Each docstring tells the schedule of events by which the rule's absence shows.
 from __future__ import annotations
 
 import pytest
-from tests.rules.small_world import WorkerProcess, World
 
 from dynsched.domain.run import Run, RunState
+from tests.rules.small_world import WorkerProcess, World
 
 
 @pytest.fixture

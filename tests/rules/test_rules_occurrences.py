@@ -8,13 +8,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from tests.rules.small_world import EVERY_MINUTE, World, at
-from tests.rules.wire import advances, makes_runs, takes_permit
 
 from dynsched.domain.job import CatchUp, Job, JobState, Overlap, names_instant
 from dynsched.domain.run import RunState
 from dynsched.services.specs import AtSpec, CronSpec, EverySpec
 from dynsched.testing.faults import Crash, Fault
+from tests.rules.small_world import EVERY_MINUTE, World, at
+from tests.rules.wire import advances, makes_runs, takes_permit
 
 EVERY_TEN = EverySpec(every=timedelta(seconds=10))
 

@@ -6,11 +6,11 @@ Each docstring tells the schedule of events by which the rule's absence shows.
 from __future__ import annotations
 
 import pytest
-from tests.rules.small_world import EVERY_MINUTE, WorkerProcess, World, at
-from tests.rules.wire import claims, reads_permits, takes_permit
 
 from dynsched.domain.job import Job, Overlap
 from dynsched.domain.run import Run, RunState
+from tests.rules.small_world import EVERY_MINUTE, WorkerProcess, World, at
+from tests.rules.wire import claims, reads_permits, takes_permit
 
 
 @pytest.fixture

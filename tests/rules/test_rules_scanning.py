@@ -9,11 +9,11 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
-from tests.rules.small_world import WorkerProcess, World
 
 from dynsched.domain.job import Overlap, Priority
 from dynsched.domain.run import Run, RunState
 from dynsched.services.leadout import WAIT_MAX
+from tests.rules.small_world import WorkerProcess, World
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ Each docstring tells the schedule of events by which the rule's absence shows.
 from __future__ import annotations
 
 import pytest
-from tests.rules.small_world import WorkerProcess, World
-from tests.rules.wire import claims, leaves_lease, reads_jobs, reads_leased, writes_session
 
 from dynsched.domain.run import Run, RunState
 from dynsched.errors import StoreError
 from dynsched.storage.control import Session
 from dynsched.testing.faults import Crash, Fault
+from tests.rules.small_world import WorkerProcess, World
+from tests.rules.wire import claims, leaves_lease, reads_jobs, reads_leased, writes_session
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.contract.builders import HandClock, a_key, a_row, known, put, put_all, replace
 
 from dynsched.errors import OutcomeUnknown, StoreError, Throttled, Unavailable
 from dynsched.storage.engine import (
@@ -25,8 +24,9 @@ from dynsched.storage.engine import (
     Write,
 )
 from dynsched.storage.sqlite import SqliteEngine
-from dynsched.storage.steady import SteadyEngine
+from dynsched.storage.steady import REPORT_S, SteadyEngine
 from dynsched.testing.faults import Call, Fault, FaultyEngine, Plan
+from tests.contract.builders import HandClock, a_key, a_row, known, put, put_all, replace
 
 LOST = [Fault.LOST_APPLIED, Fault.LOST_UNAPPLIED]
 
@@ -69,6 +69,21 @@ def test_a_refused_call_is_repeated_until_it_succeeds(store: Engine, fault: Faul
     assert steady(store, plan).scan(Table.RUNS, 10) == store.scan(Table.RUNS, 10)
     assert steady(store, plan).purge_expired(0, 1) == 0
     assert steady(store, plan).init() is False
+
+
+def test_a_store_that_keeps_its_callers_waiting_is_reported_once_in_a_while(
+    store: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Runs are late then, and the log names the cause without a line for each call."""
+    clock = HandClock()
+    engine = steady(store, dict.fromkeys([1, 2, 4, 6], Fault.THROTTLE), clock=clock)
+    engine.get(a_key())
+    engine.get(a_key())
+    assert len(caplog.records) == 1
+    assert "trying again" in caplog.text
+    clock.move(REPORT_S)
+    engine.get(a_key())
+    assert len(caplog.records) == 2
 
 
 def test_waits_double_with_full_jitter_up_to_the_cap(store: Engine) -> None:

@@ -101,6 +101,7 @@ class Reaper:
         report = self._report = SweepReport()
         dead = set(self._locks.dead())
         if dead:
+            self._store.refresh_by(self._clock.now())
             sessions = self._store.control.sessions()
             now = self._clock.now()
             for session in sessions:

@@ -14,6 +14,7 @@ it is sent again, it deletes that row. So keys that are deleted should not be us
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,7 +39,11 @@ from dynsched.storage.engine import (
     Write,
 )
 
+log = logging.getLogger("dynsched.store")
+
 Answer = TypeVar("Answer")
+
+REPORT_S = 10.0  # least time between two reports of passing faults
 
 
 class SteadyEngine:
@@ -70,6 +75,7 @@ class SteadyEngine:
         assert attempts >= 1
         self._engine, self._clock, self._rng = engine, clock, rng
         self._attempts, self._base_s, self._cap_s = attempts, base_s, cap_s
+        self._reported_at: float | None = None
 
     def init(self) -> bool:
         """Make the tables if they are missing; True if any was made."""
@@ -184,8 +190,16 @@ class SteadyEngine:
     def _wait_or_give_up(self, budget: _Budget) -> None:
         if budget.attempts >= self._attempts:
             raise budget.error() from budget.fault
+        self._report(budget)
         ceiling_s = min(self._cap_s, self._base_s * 2 ** (budget.attempts - 1))
         self._clock.wait(self._rng.uniform(0, ceiling_s))
+
+    def _report(self, budget: _Budget) -> None:
+        """Say once in a while that the store keeps its callers waiting: runs are late by it."""
+        now = self._clock.monotonic()
+        if self._reported_at is None or now - self._reported_at >= REPORT_S:
+            self._reported_at = now
+            log.warning("%s (attempt %d, trying again)", budget.fault, budget.attempts)
 
 
 @dataclass(slots=True)
