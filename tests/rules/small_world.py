@@ -19,7 +19,7 @@ from dynsched.bootstrap import (
     open_base,
 )
 from dynsched.domain import lifecycle
-from dynsched.domain.instants import Signal, minute_start
+from dynsched.domain.instants import minute_start
 from dynsched.domain.job import Job, Overlap, Policies, Priority
 from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import Run, RunKey, RunKind, RunState, occur
@@ -40,6 +40,7 @@ from dynsched.storage.sqlite import SqliteEngine
 from dynsched.storage.store import Store
 from dynsched.targets.app import App
 from dynsched.targets.context import AnyContext, Snooze
+from dynsched.testing.clock import SettableClock
 from dynsched.testing.faults import Crash, Fault, LaggingEngine
 from tests.rules.wire import Wire, claims
 
@@ -59,40 +60,10 @@ def policies(**changes: Any) -> Policies:
     return replace(PLAIN, **changes)
 
 
-class HandClock:
-    """A wall clock and a monotonic one that move only when they are told to."""
-
-    def __init__(self, now: datetime = START) -> None:
-        self._now, self._passed = now, timedelta(0)
-
-    def now(self) -> datetime:
-        """Return the wall clock's instant."""
-        return self._now
-
-    def monotonic(self) -> float:
-        """Return the seconds that have passed."""
-        return self._passed.total_seconds()
-
-    def step(self, **parts: float) -> None:
-        """Let time pass; the parts are those of a `timedelta`."""
-        self._now += timedelta(**parts)
-        self._passed += timedelta(**parts)
-
-    def wait(self, seconds: float) -> None:
-        """Let that many seconds pass, at once."""
-        self.step(milliseconds=round(1000 * seconds))
-
-    def wait_for(self, event: Signal, seconds: float) -> bool:
-        """Let the seconds pass unless the event is set."""
-        if not event.is_set():
-            self.wait(seconds)
-        return event.is_set()
-
-
-class ProcessClock(HandClock):
+class ProcessClock(SettableClock):
     """A clock as one process has it: perhaps a little off, perhaps read a while ago."""
 
-    def __init__(self, clock: HandClock, skew_s: float) -> None:
+    def __init__(self, clock: SettableClock, skew_s: float) -> None:
         super().__init__()
         self._clock, self._skew = clock, timedelta(seconds=skew_s)
         self._held: tuple[datetime, float] | None = None
@@ -105,9 +76,9 @@ class ProcessClock(HandClock):
         """Return the seconds that have passed."""
         return self._held[1] if self._held else self._clock.monotonic()
 
-    def step(self, **parts: float) -> None:
+    def step(self, length: timedelta = timedelta(0), **parts: float) -> None:
         """Let time pass, for everybody."""
-        self._clock.step(**parts)
+        self._clock.step(length, **parts)
 
     def hold(self) -> None:
         """Stop: what the process does from now on was begun now and lands later."""
@@ -223,7 +194,7 @@ class World:
     """
 
     def __init__(self, *, lag_s: float = 0, shards: int = 1, lanes: int = 2) -> None:
-        self.clock = HandClock()
+        self.clock = SettableClock(START)
         self.hidden: set[Key] = set()
         self.calls: list[AnyContext] = []
         self.living: list[WorkerProcess] = []
