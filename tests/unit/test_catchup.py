@@ -17,7 +17,16 @@ from dynsched.domain.catchup import (
     plan_service,
 )
 from dynsched.domain.instants import MILLISECOND
-from dynsched.domain.job import CatchUp, Generation, Job, JobState, Policies, Priority, SkipReason
+from dynsched.domain.job import (
+    CatchUp,
+    Generation,
+    Job,
+    JobState,
+    Policies,
+    Priority,
+    SkipReason,
+    Span,
+)
 from dynsched.domain.recurrence import Cron, Interval, Once, Schedule
 from dynsched.domain.target import HandlerTarget
 
@@ -121,7 +130,7 @@ def test_a_job_finishes_with_its_last_occurrence() -> None:
 def test_spans_beyond_the_row_are_kept_apart() -> None:
     """Nothing that was counted is forgotten when the row holds no more."""
     job = job_of(MINUTELY, catch_up=CatchUp.SKIP)
-    apart = []
+    apart: list[Span] = []
     for outage in range(1, 5):
         made = plan(job, BEGIN + outage * timedelta(hours=1))
         apart += made.apart

@@ -46,8 +46,8 @@ class LeadOut:
     def __init__(
         self,
         store: Store,
-        *,
         clock: Clock,
+        *,
         refusals: Refusals,
         endings: Endings,
         write: Callable[[Sequence[Ending]], bool],

@@ -121,11 +121,7 @@ class Worker:
         )
         self._scanner = Scanner(store, self._refusals)
         self._lead_out = LeadOut(
-            store,
-            clock=clock,
-            refusals=self._refusals,
-            endings=self._endings,
-            write=self._write,
+            store, clock, refusals=self._refusals, endings=self._endings, write=self._write
         )
         self._starter = Starter(
             runner=runner, clock=clock, parts=PartCache(store), on_end=self._on_end
