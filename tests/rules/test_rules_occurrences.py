@@ -367,3 +367,31 @@ def test_a_run_whose_instant_cannot_be_judged_waits_for_the_edit(world: World) -
     run = world.cron_run(job, at("09:01"))
     assert run is not None
     assert (run.state, run.reason) == (RunState.READY, "its job cannot be evaluated here")
+
+
+def test_the_map_keeps_older_counts_while_somebody_may_write_by_them() -> None:
+    """Right after the lanes were lowered the daily sweep finds nothing left to be moved."""
+    world = World(lanes=4)
+    job, reaper = world.job("a"), world.reaper()
+    reaper.sweep()
+    world.clock.step(hours=24)
+    operations, process = world.operator()
+    process.store.refresh_by(world.now)
+    world.operations.resize(lanes=1)
+    reaper.sweep()
+    operations.enqueue_many(job.job_id, [None] * 8)
+    world.clock.step(seconds=1)
+    assert world.worker(slots=8).poll().claimed == 8
+
+
+def test_the_map_forgets_older_counts_when_nothing_lies_under_them() -> None:
+    """Two days after the lanes were lowered; the first sweep has moved what lay there."""
+    world = World(lanes=4)
+    world.enqueue(world.job("a"), 8)
+    world.operations.resize(lanes=1)
+    reaper = world.reaper()
+    for _ in range(4):
+        reaper.sweep()
+        world.clock.step(hours=24)
+    assert world.store.refresh().lanes == 1
+    assert world.worker(slots=8).poll().claimed == 8
