@@ -44,6 +44,19 @@ def test_a_permit_is_written_after_the_claim(world: World) -> None:
     assert len(first.slots.held) + len(second.slots.held) == 1
 
 
+def test_a_permit_of_a_cap_is_taken_under_the_version_that_was_read(world: World) -> None:
+    """Two workers have claimed a run each and read the tenant's only permit as free."""
+    job = capped(world, 1)
+    other = world.job("other", queue="other")
+    first, second = world.worker(), world.worker(queues=("other",))
+    world.enqueue(job)
+    world.enqueue(other)
+    first.wire.before(takes_permit, second.poll)
+    first.poll()
+    assert first.wire.sprung
+    assert len(first.slots.held) + len(second.slots.held) == 1
+
+
 def test_nobody_has_to_release_a_permit(world: World) -> None:
     """The holder of the only permit dies."""
     world.enqueue(capped(world, 1))
