@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import sys
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ from dynsched.client import Client
 from dynsched.errors import InvalidInput
 from dynsched.services.loops import run_dispatcher, run_reaper, run_worker, run_worker_once
 from dynsched.targets.app import App, load_app
+
+log = logging.getLogger("dynsched.process")
 
 SLOTS_MAX = 10_000
 
@@ -220,7 +223,7 @@ def _with_slots(base: Base, slots: int | None) -> Base:
 def _declare(base: Base, app: App | None) -> None:
     """Make the jobs that the app's handlers declare and that are not there yet."""
     for job in Client(base, app).declare():
-        click.echo(f"declared {job.name} of tenant {job.tenant}", err=True)
+        log.info("declared job %s of tenant %s", job.name, job.tenant)
 
 
 def _build_worker(
