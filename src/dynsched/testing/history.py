@@ -219,7 +219,7 @@ class RecordingEngine:
         seen = None if isinstance(write, PutNew) else write.seen
         if seen != (None if known is None else known.version):
             self.history.misread.append(
-                f"4: {write.key.pk} {write.key.sk} was written over {_told(known)} under a guard for"
+                f"4: {write.key.pk} {write.key.sk} was written over {_told(known)}, guarded for"
                 f" {'no row' if seen is None else f'version {seen}'}"
             )
 
