@@ -12,6 +12,9 @@ from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 
+import click
+
+from dynsched.cli.main import main as main_command
 from dynsched.domain.lifecycle import MOVES, Move
 from dynsched.domain.run import TERMINAL, RunState
 from dynsched.settings import Settings
@@ -100,7 +103,89 @@ def _meanings() -> dict[str, str]:
     return found
 
 
-PAGES = {"lifecycle.md": lifecycle_page, "settings.md": settings_page}
+def cli_page() -> str:
+    """Return docs/cli.md."""
+    lines = [
+        "# The command line",
+        "",
+        "Generated from the program by `make docs`; `dynsched COMMAND --help` says the same. Every",
+        "command takes `--store URL`, before or after its name (or `DYNSCHED_STORE`): a file",
+        "`sqlite:///path.db` (the default is `sqlite:///dynsched.db` in the working directory) or",
+        "`dynamodb://PREFIX?region=…&endpoint_url=…`. With `--json` it writes one document:",
+        "snake_case names, instants ISO 8601 in UTC with `Z`. Durations are written `30s`, `5m`,",
+        "`2h`, `1d`, `1h30m`; instants have an offset or `Z`.",
+        "",
+        "A failure is one line on standard error, `error: …`, that begins with the option or",
+        "argument that is wrong, and an exit code:",
+        "",
+        "| code | means |",
+        "|---|---|",
+        *(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()),
+    ]
+    for name, command in main_command.commands.items():
+        lines += ["", f"## {name}", ""]
+        if isinstance(command, click.Group):
+            lines += [_help_of(command)]
+            for verb, each in command.commands.items():
+                lines += ["", *_command(f"{name} {verb}", each)]
+        else:
+            lines += _command(name, command)
+    return "\n".join([*lines, ""])
+
+
+EXIT_CODES = {
+    0: "done",
+    1: "a failure that has no code of its own; the reader of a pipe has left",
+    2: "wrong usage or bad input, a name that is taken, a store that was not made; nothing written",
+    3: "there is no such job or run",
+    4: "not in the present state: the run has ended, the job is not paused",
+    5: "refused by admission or a cap; try later",
+    6: "the store failed, after repeated attempts",
+    130: "interrupted",
+}
+
+
+def _help_of(command: click.Command) -> str:
+    return "\n".join(line.strip() for line in (command.help or "").strip().splitlines())
+
+
+def _command(path: str, command: click.Command) -> list[str]:
+    """Return one command: how it is called, what it does, its options and examples."""
+    arguments = [param for param in command.params if isinstance(param, click.Argument)]
+    names = [param.metavar or (param.name or "").upper() for param in arguments]
+    lines = [f"**`{' '.join((path, *names))}`**", "", _help_of(command), ""]
+    options = [param for param in command.params if isinstance(param, click.Option)]
+    shown = [option for option in options if option.opts[0] not in ("--store", "--json")]
+    if shown:
+        lines += ["| option | |", "|---|---|"]
+        lines += [
+            f"| {_option(option)} | {option.help or ''}{_default(option)} |" for option in shown
+        ]
+        lines.append("")
+    return [*lines, "```", *(f"dynsched {example}" for example in command.examples), "```"]  # type: ignore[attr-defined]
+
+
+def _option(option: click.Option) -> str:
+    names = ", ".join((*option.opts, *option.secondary_opts))
+    value = "" if option.is_flag else f" {_value(option)}"
+    return f"`{names}{value}`"
+
+
+def _value(option: click.Option) -> str:
+    if option.metavar:
+        return option.metavar
+    if isinstance(option.type, click.Choice):
+        return "\\|".join(option.type.choices)
+    return option.type.name.upper()
+
+
+def _default(option: click.Option) -> str:
+    if not option.show_default or option.is_flag:
+        return ""
+    return f" Default {option.default}." if option.default is not None else ""
+
+
+PAGES = {"lifecycle.md": lifecycle_page, "settings.md": settings_page, "cli.md": cli_page}
 
 
 def main() -> int:

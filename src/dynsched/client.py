@@ -6,6 +6,7 @@ dynsched.connect().enqueue("send_mail", {"to": "a@example.org"})
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,6 +14,7 @@ from datetime import datetime, timedelta
 from dynsched.bootstrap import Base, build_operations, open_base
 from dynsched.domain.job import CatchUp, Job, Overlap, Policies, Priority
 from dynsched.domain.payload import Json
+from dynsched.domain.recurrence import Schedule
 from dynsched.domain.run import Run
 from dynsched.domain.target import HandlerTarget
 from dynsched.errors import AlreadyExists, InvalidInput
@@ -25,6 +27,8 @@ from dynsched.services.specs import (
     default_policies,
 )
 from dynsched.targets.app import App, JobDefaults
+
+log = logging.getLogger("dynsched")
 
 KNOWN_MAX = 10_000
 
@@ -81,14 +85,39 @@ class Client:
         return self.operations.enqueue_many(self._job_id(tenant, name), payloads)
 
     def declare(self) -> list[Job]:
-        """Make the jobs that the app's handlers declare and that do not exist yet."""
+        """Make the jobs whose handlers declare a schedule, unless they exist; return the new ones.
+
+        A job that exists stays as it is: people may have edited it since. If its schedule is not
+        the declared one, that is said in the log.
+        """
         handlers = self._app.handlers if self._app is not None else {}
         made = []
         for name, registration in handlers.items():
-            tenant = registration.defaults.get("tenant", "default")
-            if self.operations.find_id(tenant, name) is None:
-                made.append(self._declare(name, tenant, registration.defaults))
+            defaults = registration.defaults
+            if "cron" not in defaults and "every" not in defaults:
+                continue
+            tenant = defaults.get("tenant", "default")
+            job_id = self.operations.find_id(tenant, name)
+            if job_id is None:
+                made.append(self._declare(name, tenant, defaults))
+            else:
+                self._compare(self.operations.find(job_id, tenant), defaults)
         return made
+
+    def _compare(self, job: Job, defaults: JobDefaults) -> None:
+        """Say when a job's schedule is not the one that its handler declares."""
+        spec = spec_of(job.name, job.tenant, defaults)
+        declared = self.operations.check(spec).schedule
+        if declared is None or job.schedule is None:
+            return
+        if _shape(declared) != _shape(job.schedule):
+            log.warning(
+                "job %s of tenant %s runs %s, its handler declares %s: `dynsched job edit` it",
+                job.name,
+                job.tenant,
+                job.schedule.describe(),
+                declared.describe(),
+            )
 
     def _job_id(self, tenant: str, name: str) -> str:
         job_id = self._known.get((tenant, name)) or self.operations.find_id(tenant, name)
@@ -108,6 +137,13 @@ class Client:
             return self.operations.create(spec_of(name, tenant, defaults))
         except AlreadyExists:
             return self.operations.find(name, tenant)  # another process was first
+
+
+def _shape(schedule: Schedule) -> dict[str, object]:
+    """Return what a declaration says of a schedule: not what it counts from, or hashes `H` from."""
+    made_with_the_job = ("anchor", "start", "key")
+    body = schedule.to_body()
+    return {name: value for name, value in body.items() if name not in made_with_the_job}
 
 
 def spec_of(name: str, tenant: str, defaults: JobDefaults) -> JobSpec:
@@ -130,12 +166,17 @@ def spec_of(name: str, tenant: str, defaults: JobDefaults) -> JobSpec:
         tenant=tenant,
         queue=defaults.get("queue", "main"),
         priority=parse_priority(defaults.get("priority", "default")),
-        policies=_policies_of(default_policies(schedule), defaults),
+        policies=policies_of(default_policies(schedule), defaults),
         tags=defaults.get("tags", {}),
     )
 
 
-def _policies_of(policies: Policies, defaults: JobDefaults) -> Policies:
+def policies_of(policies: Policies, defaults: JobDefaults) -> Policies:
+    """Return policies with what a handler's declaration says about them.
+
+    Raises:
+        InvalidInput: a default is wrong.
+    """
     if "retry" in defaults:
         policies = replace(policies, retry=defaults["retry"])
     if "max_attempts" in defaults:

@@ -13,12 +13,11 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-from tests.contract.builders import HandClock
-
 from dynsched.storage.engine import Engine
 from dynsched.storage.sqlite import SqliteEngine
 from dynsched.storage.steady import SteadyEngine
 from dynsched.testing.faults import CountingEngine, FaultyEngine, LaggingEngine
+from tests.contract.builders import HandClock
 
 
 class Backend(Protocol):

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 
 import pytest
-from tests.contract.backends import BACKENDS, Backend
 
 from dynsched.storage.engine import Engine
+from tests.contract.backends import BACKENDS, Backend
 
 
 def _dynamo_backends() -> Mapping[str, Backend]:

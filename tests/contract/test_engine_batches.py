@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.contract.builders import a_key, a_row, applied, put, put_all, replace
-
 from dynsched.storage.engine import Applied, Delete, Engine, PutNew, Replace, Stale, Table
+from tests.contract.builders import a_key, a_row, applied, put, put_all, replace
 
 
 def test_independent_writes_each_have_their_outcome(engine: Engine) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.contract.builders import a_key, a_row, pages, put, put_all, replace, settled
 
 from dynsched.storage.engine import Delete, Engine, Query, Table
+from tests.contract.builders import a_key, a_row, pages, put, put_all, replace, settled
 
 EQUAL = [f"{number}" for number in range(7)]
 

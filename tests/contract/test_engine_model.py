@@ -6,7 +6,6 @@ import itertools
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.contract.builders import a_key, a_row, settled, sorts
 
 from dynsched.storage.engine import (
     Applied,
@@ -22,6 +21,7 @@ from dynsched.storage.engine import (
     Table,
     Write,
 )
+from tests.contract.builders import a_key, a_row, settled, sorts
 
 _examples = itertools.count()
 

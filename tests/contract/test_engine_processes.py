@@ -13,10 +13,10 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
-from tests.contract.builders import a_key, a_row, put, put_all
 
 from dynsched.storage.engine import Applied, Outcome, PutNew, Replace, Stale
 from dynsched.storage.sqlite import SqliteEngine
+from tests.contract.builders import a_key, a_row, put, put_all
 
 PROCESSES = 4
 ROWS = 40

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.contract.builders import PAGES_MAX, a_key, a_row, pages, put, put_all, replace, sorts
 
 from dynsched.storage.engine import Engine, Query, Table
+from tests.contract.builders import PAGES_MAX, a_key, a_row, pages, put, put_all, replace, sorts
 
 ALL = ["a", "b", "c", "d", "e"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.contract.builders import a_key, a_row, put, replace
 
 from dynsched.storage.engine import Applied, Body, Delete, Engine, PutNew, Replace, Stale, Table
+from tests.contract.builders import a_key, a_row, put, replace
 
 BODIES: dict[str, Body] = {
     "empty": {},

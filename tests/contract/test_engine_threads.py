@@ -6,8 +6,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.contract.builders import a_key, a_row, applied, known, put, put_all
-
 from dynsched.storage.engine import (
     Applied,
     Engine,
@@ -17,6 +15,7 @@ from dynsched.storage.engine import (
     Replace,
     Table,
 )
+from tests.contract.builders import a_key, a_row, applied, known, put, put_all
 
 THREADS = 16
 ROUNDS = 50

@@ -12,10 +12,10 @@ import boto3
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.config import Config
-from tests.contract.dynamo_backends import REGION, dummy_credentials
 from urllib3 import HTTPResponse
 
 from dynsched.storage.dynamodb import DynamoEngine
+from tests.contract.dynamo_backends import REGION, dummy_credentials
 
 DATE = "Sun, 01 Mar 2026 09:00:00 GMT"
 """What every answer is dated."""

@@ -10,13 +10,6 @@ from typing import Any
 
 import pytest
 from botocore import exceptions as aws
-from tests.contract.dynamo_backends import (
-    REGION,
-    dummy_credentials,
-    on_ministack,
-    on_moto,
-)
-from tests.integration.scripted_wire import Answer, Wire, engine_on, error
 
 from dynsched.errors import (
     ClockSkewed,
@@ -43,6 +36,13 @@ from dynsched.storage.engine import (
 )
 from dynsched.storage.item import to_item
 from dynsched.storage.metering import UNLABELLED, MeteringEngine
+from tests.contract.dynamo_backends import (
+    REGION,
+    dummy_credentials,
+    on_ministack,
+    on_moto,
+)
+from tests.integration.scripted_wire import Answer, Wire, engine_on, error
 
 WRITE = "w1"
 KEY = Key(Table.RUNS, "job", "1")

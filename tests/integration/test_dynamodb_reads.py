@@ -7,11 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.contract.dynamo_backends import (
-    on_ministack,
-    on_moto,
-)
-from tests.integration.scripted_wire import Answer, Wire, engine_on
 
 from dynsched.errors import (
     InvalidInput,
@@ -28,6 +23,11 @@ from dynsched.storage.engine import (
     Table,
 )
 from dynsched.storage.item import to_item
+from tests.contract.dynamo_backends import (
+    on_ministack,
+    on_moto,
+)
+from tests.integration.scripted_wire import Answer, Wire, engine_on
 
 WRITE = "w1"
 KEY = Key(Table.RUNS, "job", "1")

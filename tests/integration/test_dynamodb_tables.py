@@ -9,15 +9,6 @@ from typing import Any
 
 import boto3
 import pytest
-from tests.contract.dynamo_backends import (
-    REGION,
-    dummy_credentials,
-    fresh_prefix,
-    ministack_url,
-    on_ministack,
-    on_moto,
-)
-from tests.integration.scripted_wire import Wire, engine_on
 
 from dynsched.errors import (
     InvalidInput,
@@ -35,6 +26,15 @@ from dynsched.storage.engine import (
 )
 from dynsched.storage.schema import load_schema
 from dynsched.storage.tables import POLLS_MAX, creation, make_tables
+from tests.contract.dynamo_backends import (
+    REGION,
+    dummy_credentials,
+    fresh_prefix,
+    ministack_url,
+    on_ministack,
+    on_moto,
+)
+from tests.integration.scripted_wire import Wire, engine_on
 
 WRITE = "w1"
 KEY = Key(Table.RUNS, "job", "1")

@@ -20,6 +20,10 @@ from urllib.parse import urlsplit
 import boto3
 import pytest
 from botocore.config import Config
+
+from dynsched.errors import OutcomeUnknown, Throttled, Unavailable
+from dynsched.storage.dynamodb import DynamoEngine
+from dynsched.storage.engine import Delete, Engine, Key, PutNew, Query, Replace, Row, Table
 from tests.contract.dynamo_backends import (
     REGION,
     dummy_credentials,
@@ -28,10 +32,6 @@ from tests.contract.dynamo_backends import (
     on_endpoint,
     start_server,
 )
-
-from dynsched.errors import OutcomeUnknown, Throttled, Unavailable
-from dynsched.storage.dynamodb import DynamoEngine
-from dynsched.storage.engine import Delete, Engine, Key, PutNew, Query, Replace, Row, Table
 
 WRITE = "w1"
 KEY = Key(Table.RUNS, "job", "1")

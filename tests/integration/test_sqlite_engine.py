@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from tests.contract.builders import a_key, a_row, applied, pages, put, put_all, replace
 
 from dynsched.errors import (
     InvalidInput,
@@ -32,6 +31,7 @@ from dynsched.storage.sqlite_connections import (
     SYNCHRONOUS_NORMAL,
     FileConnections,
 )
+from tests.contract.builders import a_key, a_row, applied, pages, put, put_all, replace
 
 WAIT_S = 30.0
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+
 from tests.processes.stage import Stage
 
 FIGURE = "figure"

@@ -16,8 +16,6 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
-from tests.processes.handlers import JOURNAL_VARIABLE
-
 from dynsched.bootstrap import STORE_VARIABLE, Base, build_operations, init_store, open_base
 from dynsched.domain.instants import from_ms
 from dynsched.domain.job import Overlap, Policies
@@ -26,6 +24,7 @@ from dynsched.domain.target import HandlerTarget
 from dynsched.services.operations import Operations
 from dynsched.services.specs import EverySpec, JobSpec
 from dynsched.storage.runs import Attempt
+from tests.processes.handlers import JOURNAL_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = "tests.processes.handlers:app"

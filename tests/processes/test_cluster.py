@@ -11,6 +11,12 @@ from time import time
 from urllib.parse import quote
 
 import pytest
+
+from dynsched.bootstrap import CLOCK_VARIABLE
+from dynsched.domain.instants import minute_of, minute_start
+from dynsched.domain.run import RunState
+from dynsched.domain.target import HandlerTarget
+from dynsched.services.specs import CronSpec, JobSpec
 from tests.contract.dynamo_backends import (
     REGION,
     dummy_credentials,
@@ -19,12 +25,6 @@ from tests.contract.dynamo_backends import (
 )
 from tests.processes.conftest import Figure, NewStage
 from tests.processes.stage import Stage, wait_until
-
-from dynsched.bootstrap import CLOCK_VARIABLE
-from dynsched.domain.instants import minute_of, minute_start
-from dynsched.domain.run import RunState
-from dynsched.domain.target import HandlerTarget
-from dynsched.services.specs import CronSpec, JobSpec
 
 JOBS, BOUNDARIES = 500, 3
 ROLES = ("dispatcher",) * 2 + ("reaper",) * 2 + ("worker",) * 4

@@ -5,10 +5,9 @@ from __future__ import annotations
 import signal
 from time import monotonic
 
+from dynsched.domain.run import RunState
 from tests.processes.conftest import Figure, NewStage
 from tests.processes.stage import wait_until
-
-from dynsched.domain.run import RunState
 
 GRACE_S = 2.0
 

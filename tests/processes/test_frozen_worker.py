@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import signal
 
+from dynsched.domain.run import RunState
 from tests.processes.conftest import NewStage
 from tests.processes.stage import Stage, wait_until
-
-from dynsched.domain.run import RunState
 
 SHORT = {
     "DYNSCHED_LEASE_S": "3",

@@ -6,9 +6,9 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from tests.processes.conftest import Figure, NewStage
 
 from dynsched.domain.run import RunState
+from tests.processes.conftest import Figure, NewStage
 
 LONG_S = 60.0
 

@@ -8,10 +8,9 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
+from dynsched.domain.run import RunState
 from tests.processes.conftest import NewStage
 from tests.processes.stage import Actor, wait_until
-
-from dynsched.domain.run import RunState
 
 SECONDS, JOBS = 10, 3
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic
 
+from dynsched.domain.run import RunState
 from tests.processes.conftest import Figure, NewStage
 from tests.processes.stage import Actor, Line, Stage, wait_until
-
-from dynsched.domain.run import RunState
 
 SECONDS = 20
 LONG_S, LONG_EVERY_S = 2.0, 3

@@ -6,9 +6,9 @@ Each docstring tells the schedule of events by which the rule's absence shows.
 from __future__ import annotations
 
 import pytest
-from tests.rules.world import World
 
 from dynsched.domain.run import Run, RunState
+from tests.rules.small_world import WorkerProcess, World
 
 
 @pytest.fixture
@@ -104,3 +104,52 @@ def test_a_living_process_whose_lease_ran_out_reports_no_loss(world: World) -> N
     found = world.run(run)
     assert (found.state, found.attempt, found.losses) == (RunState.READY, 1, 0)
     assert found.reason == "lease lost"
+
+
+def busy(world: World) -> WorkerProcess:
+    """Return a living worker with a run in hand that goes on and on."""
+    worker = world.worker()
+    world.enqueue(world.job("long"))
+    assert worker.poll().started == 1
+    world.living.append(worker)
+    return worker
+
+
+def test_a_busy_process_passes_a_suspect_over(world: World) -> None:
+    """A process has a run in hand; the queue holds a suspect and an innocent run behind it."""
+    worker, run = busy(world), suspect(world)
+    (innocent,) = enqueued(world)
+    worker.poll()
+    assert world.states(run, innocent) == [RunState.READY, RunState.LEASED]
+
+
+def test_a_suspect_that_waits_too_long_gets_a_process_of_its_own(world: World) -> None:
+    """The only process is never idle, as its handlers take longer than a lease."""
+    worker, run = busy(world), suspect(world)
+    for _ in range(12):
+        world.leave_alone(worker, seconds=10)
+        worker.poll()
+    (innocent,) = enqueued(world)
+    for _ in range(12):
+        world.leave_alone(worker, seconds=10)
+        worker.poll()
+    assert world.states(run, innocent) == [RunState.READY] * 2
+    worker.finish()
+    worker.poll()
+    assert world.states(run, innocent) == [RunState.LEASED, RunState.READY]
+
+
+def test_nobody_empties_himself_for_a_suspect_that_another_took(world: World) -> None:
+    """A busy process waits for its handlers to end; an idle one comes and takes the suspect."""
+    worker, run = busy(world), suspect(world)
+    for _ in range(7):
+        world.leave_alone(worker, seconds=10)
+        worker.poll()
+    idle = world.worker()
+    idle.poll()
+    assert world.run(run).state is RunState.LEASED
+    (innocent,) = enqueued(world)
+    for _ in range(4):
+        world.leave_alone(worker, seconds=10)
+        worker.poll()
+    assert world.run(innocent).state is RunState.LEASED

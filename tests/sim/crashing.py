@@ -66,11 +66,11 @@ class Scenario:
         acked: what must hold in the end if the operation was acknowledged.
     """
 
-    prepare: Callable[[World, Process], None]
-    act: Callable[[World, Process], object]
+    prepare: Callable[[Process], None]
+    act: Callable[[Process], object]
     again: bool = False
     acked: Callable[[World], bool] | None = None
-    ready: Callable[[World, Process], None] | None = None
+    ready: Callable[[Process], None] | None = None
 
 
 @dataclass(slots=True)
@@ -90,10 +90,10 @@ def run_trial(scenario: Scenario, blow: Blow | None) -> Trial:
     """Prepare, act under the fault, and let everything settle with new processes."""
     world = World.new()
     maker = _process(world, None)
-    scenario.prepare(world, maker)
+    scenario.prepare(maker)
     process = _process(world, None if blow is None else blow.plan)
     if scenario.ready is not None:
-        scenario.ready(world, process)
+        scenario.ready(process)
     trial = Trial(world, process, world.clock.now())
     before = len(process.engine.calls)
     _act(scenario, trial, process)
@@ -117,7 +117,7 @@ def _process(world: World, plan: Plan | None) -> Process:
 
 def _act(scenario: Scenario, trial: Trial, process: Process) -> None:
     try:
-        scenario.act(trial.world, process)
+        scenario.act(process)
     except Crash:
         trial.crashed = True
     except DynschedError:

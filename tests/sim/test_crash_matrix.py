@@ -45,7 +45,7 @@ class Losing:
         """Do nothing."""
 
 
-def due_jobs(world: World, maker: Process) -> None:
+def due_jobs(maker: Process) -> None:
     """Leave jobs that are due: for now, after an outage, for a retry, with spans to be archived."""
     create = maker.operations.create
     create(job("once", "once"))
@@ -57,10 +57,10 @@ def due_jobs(world: World, maker: Process) -> None:
     create(job("later", "later", schedule=CronSpec(expr="30 */4 * * * *", seconds=True)))
     # Each outage is a span; the third one does not fit in the row and pushes the first one out.
     for _ in range(2):
-        world.clock.step(timedelta(minutes=3))
+        maker.world.clock.step(timedelta(minutes=3))
         maker.dispatcher.tick()
         run_all(maker)
-    world.clock.step(timedelta(minutes=3))
+    maker.world.clock.step(timedelta(minutes=3))
 
 
 def run_all(process: Process) -> None:
@@ -71,7 +71,7 @@ def run_all(process: Process) -> None:
     process.keeper.close()
 
 
-def ready_runs(world: World, maker: Process) -> None:
+def ready_runs(maker: Process) -> None:
     """Leave runs that may start, that must wait, that are skipped and that have a large payload."""
     operations = maker.operations
     operations.set_tenant("capped", max_running=1)
@@ -83,15 +83,15 @@ def ready_runs(world: World, maker: Process) -> None:
     for name, tenant in (("free", "t"), ("a", "capped"), ("a", "capped")):
         operations.enqueue(operations.find(name, tenant).job_id)
     operations.enqueue(operations.find("free", "t").job_id, payload=LARGE)
-    world.clock.step(MINUTE)
+    maker.world.clock.step(MINUTE)
     maker.dispatcher.tick()
-    world.clock.step(MINUTE)
+    maker.world.clock.step(MINUTE)
     maker.dispatcher.tick()
     for name in ("skips", "queues"):
         operations.pause(operations.find(name).job_id, reason="two minutes are enough")
 
 
-def ending_runs(world: World, maker: Process) -> None:
+def ending_runs(maker: Process) -> None:
     """Leave runs whose handlers will end in each way that there is."""
     operations = maker.operations
     operations.set_tenant("capped", max_running=1)
@@ -105,29 +105,29 @@ def ending_runs(world: World, maker: Process) -> None:
         operations.enqueue(operations.find("queues").job_id)
 
 
-def start_all(world: World, process: Process) -> None:
+def start_all(process: Process) -> None:
     """Start what is due."""
     process.worker.poll()
 
 
-def lost_runs(world: World, maker: Process) -> None:
+def lost_runs(maker: Process) -> None:
     """Leave the runs of workers that died: one twice lost before, one free, one waited for."""
     operations = maker.operations
     operations.create(job("poison"))
     operations.enqueue(operations.find("poison").job_id, at=BEGIN)
     for _ in range(2):
-        lose_worker(world)
-        world.clock.step(timedelta(seconds=36))
+        lose_worker(maker.world)
+        maker.world.clock.step(timedelta(seconds=36))
         maker.reaper.sweep()
-    lose_worker(world)
+    lose_worker(maker.world)
     for name, policies in (("free", NO_WAIT), ("queues", forbids(Overlap.QUEUE_ONE))):
         operations.create(job(name, policies=policies))
         operations.enqueue(operations.find(name).job_id)
-    lose_worker(world)
+    lose_worker(maker.world)
     operations.enqueue(operations.find("queues").job_id)
     maker.worker.poll()
     maker.keeper.close()
-    world.clock.step(timedelta(seconds=36))
+    maker.world.clock.step(timedelta(seconds=36))
 
 
 def lose_worker(world: World) -> None:
@@ -137,37 +137,37 @@ def lose_worker(world: World) -> None:
     lost.runner.close()
 
 
-def one_job(world: World, maker: Process) -> None:
+def one_job(maker: Process) -> None:
     """Leave a job that is due every half minute, served some way ahead."""
     maker.operations.create(
         job("j", "quiet", schedule=CronSpec(expr="*/15 * * * * *", seconds=True))
     )
-    world.clock.step(timedelta(seconds=20))
+    maker.world.clock.step(timedelta(seconds=20))
     maker.dispatcher.tick()
     run_all(maker)
-    world.clock.step(timedelta(seconds=41))
+    maker.world.clock.step(timedelta(seconds=41))
 
 
-def paused_job(world: World, maker: Process) -> None:
+def paused_job(maker: Process) -> None:
     """Leave a paused job with instants behind it."""
-    one_job(world, maker)
+    one_job(maker)
     maker.operations.pause(maker.operations.find("j").job_id, reason="for now")
-    world.clock.step(timedelta(seconds=95))
+    maker.world.clock.step(timedelta(seconds=95))
 
 
-def dead_run(world: World, maker: Process) -> None:
+def dead_run(maker: Process) -> None:
     """Leave a dead run."""
     maker.operations.create(job("never", "never"))
     maker.operations.enqueue(maker.operations.find("never").job_id)
     run_all(maker)
 
 
-def job_to_enqueue(world: World, maker: Process) -> None:
+def job_to_enqueue(maker: Process) -> None:
     """Leave a job without a schedule."""
     maker.operations.create(job("j"))
 
 
-def nothing(world: World, maker: Process) -> None:
+def nothing(maker: Process) -> None:
     """Leave the world empty."""
 
 
@@ -182,67 +182,65 @@ def stored(world: World, name: str = "j") -> JobState:
     return next(job.state for job in jobs if job.name == name)
 
 
-def replay_dead(world: World, process: Process) -> None:
+def replay_dead(process: Process) -> None:
     """Replay the one dead run."""
-    dead = [run for run in world.runs() if run.state is RunState.DEAD]
+    dead = [run for run in process.world.runs() if run.state is RunState.DEAD]
     for run in dead:
         process.operations.replay(run.run_id)
 
 
-def cancel_leased(world: World, process: Process) -> None:
+def cancel_leased(process: Process) -> None:
     """Cancel the runs that are leased."""
-    for run in list(world.runs()):
+    for run in list(process.world.runs()):
         if run.state in (RunState.LEASED, RunState.READY):
             process.operations.cancel(run.run_id)
 
 
-def end_process(world: World, process: Process) -> None:
+def end_process(process: Process) -> None:
     """Drain and close, as after SIGTERM."""
     process.worker.drain()
-    world.clock.step(timedelta(seconds=21))
+    process.world.clock.step(timedelta(seconds=21))
     process.worker.poll()
     process.worker.close()
 
 
 SCENARIOS = {
-    "tick": Scenario(due_jobs, lambda w, p: p.dispatcher.tick()),
-    "claim": Scenario(ready_runs, lambda w, p: p.worker.poll()),
-    "finish": Scenario(ending_runs, lambda w, p: p.worker.poll(), ready=start_all),
-    "renew": Scenario(ending_runs, lambda w, p: p.keeper.beat(), ready=start_all),
-    "reap": Scenario(lost_runs, lambda w, p: p.reaper.sweep()),
+    "tick": Scenario(due_jobs, lambda p: p.dispatcher.tick()),
+    "claim": Scenario(ready_runs, lambda p: p.worker.poll()),
+    "finish": Scenario(ending_runs, lambda p: p.worker.poll(), ready=start_all),
+    "renew": Scenario(ending_runs, lambda p: p.keeper.beat(), ready=start_all),
+    "reap": Scenario(lost_runs, lambda p: p.reaper.sweep()),
     "drain": Scenario(ending_runs, end_process, ready=start_all),
     "pause": Scenario(
         one_job,
-        lambda w, p: p.operations.pause(id_of(p), reason="stop"),
+        lambda p: p.operations.pause(id_of(p), reason="stop"),
         acked=lambda w: stored(w) is JobState.PAUSED,
     ),
     "resume": Scenario(
         paused_job,
-        lambda w, p: p.operations.resume(id_of(p)),
+        lambda p: p.operations.resume(id_of(p)),
         acked=lambda w: stored(w) is JobState.ACTIVE,
     ),
     "edit": Scenario(
         one_job,
-        lambda w, p: p.operations.reschedule(
-            id_of(p), CronSpec(expr="*/25 * * * * *", seconds=True)
-        ),
+        lambda p: p.operations.reschedule(id_of(p), CronSpec(expr="*/25 * * * * *", seconds=True)),
     ),
     "delete": Scenario(
         one_job,
-        lambda w, p: p.operations.delete(id_of(p)),
+        lambda p: p.operations.delete(id_of(p)),
         acked=lambda w: stored(w) is JobState.DELETED,
     ),
     "replay": Scenario(dead_run, replay_dead, again=True),
     "cancel": Scenario(ending_runs, cancel_leased, ready=start_all),
     "create": Scenario(
         nothing,
-        lambda w, p: p.operations.create(job("j", schedule=AtSpec(at=BEGIN), payload=LARGE)),
+        lambda p: p.operations.create(job("j", schedule=AtSpec(at=BEGIN), payload=LARGE)),
         again=True,
         acked=lambda w: len(list(w.runs())) == 1,
     ),
     "enqueue": Scenario(
         job_to_enqueue,
-        lambda w, p: p.operations.enqueue(id_of(p), LARGE, key="order-7", at=BEGIN),
+        lambda p: p.operations.enqueue(id_of(p), LARGE, key="order-7", at=BEGIN),
         again=True,
         acked=lambda w: len(list(w.runs())) == 1,
     ),

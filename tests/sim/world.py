@@ -73,6 +73,7 @@ class Process:
     """One process: all services, over a connection of its own that can fail and die."""
 
     def __init__(self, world: World, plan: Plan | None = None, slots: Slots | None = None) -> None:
+        self.world = world
         self.engine = FaultyEngine(world.recorder, plan)
         self.base = open_base(
             environment={},

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from tests.contract.builders import HandClock, a_key, a_row, put, put_all, replace, sorts
 
 from dynsched.errors import OutcomeUnknown, StoreError, Throttled, Unavailable
 from dynsched.storage.engine import Applied, Delete, Engine, PutNew, Query, Table
@@ -19,6 +18,7 @@ from dynsched.testing.faults import (
     FaultyEngine,
     LaggingEngine,
 )
+from tests.contract.builders import HandClock, a_key, a_row, put, put_all, replace, sorts
 
 INDEX = Query(Table.RUNS, "i", index=True)
 

@@ -9,7 +9,6 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.contract.builders import HandClock, a_key, a_row, known, put, put_all, replace
 
 from dynsched.errors import OutcomeUnknown, StoreError, Throttled, Unavailable
 from dynsched.storage.engine import (
@@ -27,6 +26,7 @@ from dynsched.storage.engine import (
 from dynsched.storage.sqlite import SqliteEngine
 from dynsched.storage.steady import REPORT_S, SteadyEngine
 from dynsched.testing.faults import Call, Fault, FaultyEngine, Plan
+from tests.contract.builders import HandClock, a_key, a_row, known, put, put_all, replace
 
 LOST = [Fault.LOST_APPLIED, Fault.LOST_UNAPPLIED]
 

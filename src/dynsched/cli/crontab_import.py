@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from hashlib import blake2b
 from pathlib import Path
 
 from dynsched.domain.crontab import CrontabEntry, CrontabFile, CrontabNote
@@ -22,6 +23,8 @@ from dynsched.services.specs import CronSpec, JobSpec
 from dynsched.services.views import Views
 
 COMMENT_MAX = 120
+ORIGIN_TAG = "crontab"
+NAME_ROOM = 57  # of 64 characters, so that a suffix fits
 
 
 class Fate(StrEnum):
@@ -44,7 +47,7 @@ class Choices:
     Attributes:
         tenant: whose jobs they become.
         queue: which workers run them.
-        zone: zone of lines without `CRON_TZ`.
+        zone: zone of lines without `CRON_TZ`; None until it is known.
         policies: how they are treated.
         origin: the file's name, kept as a tag.
         replace: change jobs of the same name that differ.
@@ -52,7 +55,7 @@ class Choices:
 
     tenant: str
     queue: str
-    zone: str
+    zone: str | None
     policies: Policies
     origin: str
     replace: bool = False
@@ -132,7 +135,7 @@ def spec_of(entry: CrontabEntry, choices: Choices) -> JobSpec:
     Raises:
         InvalidInput: the command or an environment line is more than a job can hold.
     """
-    tags = {"crontab": choices.origin} if choices.origin else {}
+    tags = {ORIGIN_TAG: choices.origin} if choices.origin else {}
     comment = "".join(letter for letter in entry.comment if letter.isprintable())
     if comment:
         tags["comment"] = comment[:COMMENT_MAX]
@@ -144,7 +147,7 @@ def spec_of(entry: CrontabEntry, choices: Choices) -> JobSpec:
             stdin=entry.stdin or "",
             user=entry.user,
         ),
-        schedule=CronSpec(expr=entry.expr, tz=entry.zone or choices.zone),
+        schedule=CronSpec(expr=entry.expr, tz=entry.zone or choices.zone or "UTC"),
         tenant=choices.tenant,
         queue=choices.queue,
         policies=choices.policies,
@@ -161,6 +164,16 @@ def _stored(spec: JobSpec, operations: Operations) -> Job | None:
 
 
 def _plan_entry(entry: CrontabEntry, spec: JobSpec, made: Job, plans: _Context) -> Planned:
+    """Compare a line with the job of its name; one from elsewhere leaves it another name."""
+    found = _compare(entry, spec, made, plans)
+    origin = plans.choices.origin
+    if found.differs and found.job.tags.get(ORIGIN_TAG, "") != origin:
+        name = _other_name(spec, origin)
+        return _compare(entry, replace(spec, name=name), replace(made, name=name), plans)
+    return found
+
+
+def _compare(entry: CrontabEntry, spec: JobSpec, made: Job, plans: _Context) -> Planned:
     job = _stored(spec, plans.operations)
     if job is None:
         return Planned(entry=entry, spec=spec, job=made, fate=Fate.NEW)
@@ -169,6 +182,12 @@ def _plan_entry(entry: CrontabEntry, spec: JobSpec, made: Job, plans: _Context) 
     if differs:
         fate = Fate.REPLACED if plans.choices.replace else Fate.EXISTS
     return Planned(entry=entry, spec=spec, job=job, fate=fate, differs=differs)
+
+
+def _other_name(spec: JobSpec, origin: str) -> str:
+    """Return the name of a line whose plain name a job from elsewhere has; it survives edits."""
+    digest = blake2b(f"{origin}\n{spec.name}".encode(), digest_size=3).hexdigest()
+    return f"{spec.name[:NAME_ROOM]}-{digest}"
 
 
 def _differences(spec: JobSpec, made: Job, job: Job, target: Target | None) -> tuple[str, ...]:

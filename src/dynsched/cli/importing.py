@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -29,13 +30,6 @@ from dynsched.domain.job import CatchUp, Overlap, Policies
 from dynsched.domain.retry import RetryPolicy
 from dynsched.errors import InvalidInput
 from dynsched.services.job_views import coming
-
-TITLES = {
-    Fate.NEW: "new",
-    Fate.UNCHANGED: "unchanged",
-    Fate.EXISTS: "exists",
-    Fate.REPLACED: "replaced",
-}
 
 
 @click.group("import", cls=Group, examples=("import crontab /etc/crontab --system --dry-run",))
@@ -66,22 +60,7 @@ def import_group() -> None:
 @json_option
 @pass_runtime
 def crontab(
-    runtime: Runtime,
-    /,
-    *,
-    file: str,
-    system: bool,
-    dry_run: bool,
-    skip_bad: bool,
-    replaces: bool,
-    tz: str | None,
-    tenant: str,
-    queue: str,
-    max_attempts: int,
-    timeout: timedelta | None,
-    overlap: str,
-    catch_up: str,
-    as_json: bool,
+    runtime: Runtime, /, *, file: str, system: bool, dry_run: bool, skip_bad: bool, **given: Any
 ) -> None:
     """Make a job of each line of the crontab FILE (- reads standard input).
 
@@ -93,25 +72,12 @@ def crontab(
     cron, it is not started while its last run still goes on, and after an outage it runs once.
     Workers run the commands only when started with --allow-commands.
     """
-    choices = Choices(
-        tenant=tenant,
-        queue=queue,
-        zone=tz or "UTC",
-        policies=Policies(
-            retry=RetryPolicy(max_attempts=max_attempts),
-            timeout=timeout,
-            overlap=Overlap(overlap),
-            catch_up=CatchUp(catch_up),
-        ),
-        origin=_origin(file),
-        replace=replaces,
-    )
-    plan = _plan(runtime, file, system=system, choices=choices, zone_given=tz is not None)
+    plan = _plan(runtime, file, _choices(file, given), system=system)
     refused = bool(plan.problems) and not skip_bad
     if not dry_run and not refused:
         plan = replace(plan, planned=tuple(carry_out(plan, runtime.operations)))
     imported = not dry_run and not refused
-    if as_json:
+    if given["as_json"]:
         print_json(plan_document(plan, runtime.now(), dry_run=dry_run, imported=imported))
     else:
         _print_plan(runtime, plan, dry_run=dry_run, refused=refused)
@@ -125,18 +91,33 @@ def _origin(file: str) -> str:
     return name if name.isprintable() and len(name) <= 128 else ""
 
 
-def _plan(runtime: Runtime, file: str, *, system: bool, choices: Choices, zone_given: bool) -> Plan:
+def _choices(file: str, given: Mapping[str, Any]) -> Choices:
+    return Choices(
+        tenant=given["tenant"],
+        queue=given["queue"],
+        zone=given["tz"],
+        policies=Policies(
+            retry=RetryPolicy(max_attempts=given["max_attempts"]),
+            timeout=given["timeout"],
+            overlap=Overlap(given["overlap"]),
+            catch_up=CatchUp(given["catch_up"]),
+        ),
+        origin=_origin(file),
+        replace=given["replaces"],
+    )
+
+
+def _plan(runtime: Runtime, file: str, choices: Choices, *, system: bool) -> Plan:
     # A byte that is no UTF-8 makes a lone surrogate, which refuses its own line only.
     text = read_file(file, "FILE").decode("utf-8", "surrogateescape")
     crontab_file = parse_crontab(text, system=system, filename=file)
-    if not zone_given:
+    if choices.zone is None:
         zone = machine_zone(runtime.environment)
-        if zone is None:
-            note = CrontabNote(
-                line=1, field="zone", reason="this machine's zone is unknown; UTC is used (--tz)"
-            )
-            crontab_file = replace(crontab_file, warnings=(note, *crontab_file.warnings))
         choices = replace(choices, zone=zone or "UTC")
+        if zone is None:
+            reason = "this machine's zone is unknown; UTC is used (--tz)"
+            note = CrontabNote(line=1, field="zone", reason=reason)
+            crontab_file = replace(crontab_file, warnings=(note, *crontab_file.warnings))
     return plan_import(crontab_file, choices, operations=runtime.operations, views=runtime.views)
 
 
@@ -148,14 +129,11 @@ def _print_plan(runtime: Runtime, plan: Plan, *, dry_run: bool, refused: bool) -
     rows = []
     for planned in plan.planned:
         ahead = coming(planned.job, now, 1)
-        fate = TITLES[planned.fate]
-        if planned.differs and planned.fate is Fate.EXISTS:
-            fate += f" (other {', '.join(planned.differs)})"
         user = f" (as {planned.entry.user})" if planned.entry.user else ""
         rows.append(
             (
                 str(planned.entry.line),
-                fate,
+                planned.fate.value,
                 planned.spec.name,
                 when(ahead[0], now) if ahead else "-",
                 planned.entry.expr,
@@ -169,6 +147,13 @@ def _print_plan(runtime: Runtime, plan: Plan, *, dry_run: bool, refused: bool) -
 
 def _print_notes(plan: Plan, *, refused: bool) -> None:
     for text in lines_of(plan.warnings):
+        click.echo(f"warning: {visible(text)}", err=True)
+    left = [planned for planned in plan.planned if planned.fate is Fate.EXISTS]
+    for planned in left:
+        text = (
+            f"line {planned.entry.line}: job {planned.spec.name} has another"
+            f" {' and '.join(planned.differs)} and was left alone (--replace changes it)"
+        )
         click.echo(f"warning: {visible(text)}", err=True)
     for text in lines_of(plan.problems):
         click.echo(f"bad {visible(text)}", err=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from dynsched.cli.values import pairs
+from dynsched.client import policies_of, spec_of
 from dynsched.domain.job import CatchUp, Overlap, Policies, Priority
 from dynsched.domain.recurrence import Cron, Interval, Schedule
-from dynsched.domain.retry import RetryPolicy
 from dynsched.domain.target import CommandTarget, HandlerTarget, HttpTarget, Target
 from dynsched.errors import InvalidInput
 from dynsched.services.specs import (
@@ -34,6 +34,7 @@ SCHEDULES = {
     "now": "--now",
     "manual": "--manual",
 }
+DECLARED: tuple[Literal["cron"], Literal["every"], Literal["tz"]] = ("cron", "every", "tz")
 TARGETS = {"handler": "--handler", "http": "--http", "command": "--command"}
 ONLY_WITH_CRON = {"tz": "--tz", "dst": "--dst", "seconds": "--seconds"}
 ONLY_RECURRING = {"start": "--start", "end": "--end"}
@@ -75,34 +76,26 @@ def job_spec(name: str, typed: Typed, app: App | None) -> JobSpec:
         InvalidInput: options are missing, exclude each other, or a value is wrong.
     """
     target = new_target(typed)
-    values = {**_defaults(target, app, typed), **typed}
-    schedule = new_schedule(values)
-    policies = replace(default_policies(schedule), **policy_changes(values, Policies()))
-    return JobSpec(
-        name=name,
-        target=target,
-        schedule=schedule,
-        tenant=values.get("tenant", "default"),
-        queue=values.get("queue", "main"),
-        priority=Priority(values.get("priority", Priority.DEFAULT)),
-        policies=policies,
-        payload=values.get("payload"),
-        tags=pairs(values.get("tag", ()), "--tag"),
+    declared: JobDefaults = {}
+    spec = JobSpec(name=name, target=target, tenant=typed.get("tenant", "default"))
+    if app is not None and isinstance(target, HandlerTarget):
+        declared = app.get(target.name).defaults
+        tenant = typed.get("tenant", declared.get("tenant", "default"))
+        spec = replace(spec_of(target.name, tenant, declared), name=name)
+    values = dict(typed)
+    if not any(kind in typed for kind in SCHEDULES):
+        values = {**{kind: declared[kind] for kind in DECLARED if kind in declared}, **typed}
+    spec = replace(spec, schedule=new_schedule(values))
+    policies = policies_of(default_policies(spec.schedule), declared)
+    tags = {**spec.tags, **pairs(typed.get("tag", ()), "--tag")}
+    return replace(
+        spec,
+        queue=typed.get("queue", spec.queue),
+        priority=Priority(typed["priority"]) if "priority" in typed else spec.priority,
+        policies=replace(policies, **policy_changes(typed, policies)),
+        payload=typed.get("payload"),
+        tags=tags,
     )
-
-
-def _defaults(target: Target, app: App | None, typed: Typed) -> dict[str, Any]:
-    """Return what the handler's declaration says, under the names of the options."""
-    if app is None or not isinstance(target, HandlerTarget):
-        return {}
-    declared: JobDefaults = app.get(target.name).defaults
-    found: dict[str, Any] = dict(declared)
-    if any(name in typed for name in SCHEDULES):
-        for name in ("cron", "every", "tz"):
-            found.pop(name, None)
-    if "tags" in found:
-        found["tag"] = tuple(found.pop("tags").items())
-    return found
 
 
 def _only_one(typed: Typed, options: Mapping[str, str], what: str) -> str | None:
@@ -288,7 +281,6 @@ def policy_changes(typed: Typed, old: Policies) -> dict[str, Any]:
     if "overlap" in typed:
         changes["overlap"] = Overlap(typed["overlap"])
     retry = {field: typed[name] for name, field in RETRY.items() if name in typed}
-    base: RetryPolicy = typed.get("retry", old.retry)
-    if retry or "retry" in typed:
-        changes["retry"] = replace(base, **retry)
+    if retry:
+        changes["retry"] = replace(old.retry, **retry)
     return changes

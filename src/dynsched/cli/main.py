@@ -18,6 +18,7 @@ from dynsched.cli.tenant import tenant_group
 
 
 @click.group(
+    "dynsched",
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     examples=(

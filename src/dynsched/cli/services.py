@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import sys
 from collections.abc import Sequence
@@ -28,12 +29,14 @@ from dynsched.cli.process import Process
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.values import DURATION
 from dynsched.cli.visible import visible
+from dynsched.client import Client
 from dynsched.errors import InvalidInput
 from dynsched.services.loops import run_dispatcher, run_reaper, run_worker, run_worker_once
 from dynsched.targets.app import App, load_app
 
+log = logging.getLogger("dynsched.process")
+
 SLOTS_MAX = 10_000
-ALL_LANES = timedelta(milliseconds=1)
 
 worker_options = together(
     app_option,
@@ -142,10 +145,9 @@ def worker_command(
     """
     del log_json
     base = _with_slots(runtime.base, slots)
-    if once:
-        base = replace(base, settings=replace(base.settings, foreign_lanes=ALL_LANES))
     handlers = load_app(app) if app is not None else None
     base.store.refresh()
+    _declare(base, handlers)
     parts = _build_worker(base, handlers, queues, allow_commands=allow_commands)
     process = Process(base.clock, grace=base.settings.drain_grace)
     if once:
@@ -190,9 +192,11 @@ def up_command(
     del log_json
     base = _with_slots(runtime.base, slots)
     # Handlers of an earlier --demo stay known, so that its jobs do not wait for one for ever.
-    handlers = demo_jobs.with_handlers(load_app(app) if app is not None else App())
+    own = load_app(app) if app is not None else None
     made = init_store(base)
     base.store.refresh()
+    _declare(base, own)
+    handlers = demo_jobs.with_handlers(own or App())
     if demo:
         demo_jobs.add_jobs(runtime.operations)
     parts = _build_worker(base, handlers, queues, allow_commands=allow_commands)
@@ -214,6 +218,12 @@ def _with_slots(base: Base, slots: int | None) -> Base:
     if not 1 <= slots <= SLOTS_MAX:
         raise InvalidInput("slots", f"{slots} is out of range", f"give 1 to {SLOTS_MAX}")
     return replace(base, settings=replace(base.settings, slots=slots))
+
+
+def _declare(base: Base, app: App | None) -> None:
+    """Make the jobs that the app's handlers declare and that are not there yet."""
+    for job in Client(base, app).declare():
+        log.info("declared job %s of tenant %s", job.name, job.tenant)
 
 
 def _build_worker(

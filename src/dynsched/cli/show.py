@@ -20,13 +20,14 @@ from dynsched.cli.tables import (
 )
 from dynsched.cli.visible import visible
 from dynsched.domain.instants import from_ms
-from dynsched.domain.job import Job, Policies
+from dynsched.domain.job import Job, JobState, Policies
+from dynsched.domain.recurrence import Schedule
 from dynsched.domain.retry import RetryPolicy
 from dynsched.domain.run import Run, RunState
 from dynsched.services.job_views import JobDetail, coming
 from dynsched.services.operations import Changed
 from dynsched.services.run_views import RunDetail, moment
-from dynsched.storage.runs import Attempt
+from dynsched.storage.runs import Attempt, ProgressNote
 
 PAYLOAD_SHOWN = 2_000  # characters of a payload that people are shown
 
@@ -37,7 +38,7 @@ def print_jobs(jobs: Sequence[Job], now: datetime) -> None:
     for job in jobs:
         ahead = coming(job, now, 1)
         what = job.target.describe() if job.target is not None else job.needs
-        schedule = "by hand" if job.schedule is None else job.schedule.describe()
+        schedule = schedule_words(job.schedule, short=True)
         next_at = when(ahead[0], now) if ahead else "-"
         rows.append((job.state.value, job.tenant, job.name, next_at, schedule, what))
     print_table(
@@ -47,6 +48,14 @@ def print_jobs(jobs: Sequence[Job], now: datetime) -> None:
     )
 
 
+def schedule_words(schedule: Schedule | None, *, short: bool = False) -> str:
+    """Return a schedule in words, one line; `short` leaves out what an interval counts from."""
+    if schedule is None:
+        return "by hand"
+    words = schedule.describe()
+    return words.partition(", counted from")[0] if short else words
+
+
 def print_job(job: Job, now: datetime, *, title: str) -> None:
     """Write the few lines that say what a job has become."""
     ahead = coming(job, now, 1)
@@ -54,12 +63,19 @@ def print_job(job: Job, now: datetime, *, title: str) -> None:
     print_fields(
         (
             ("  tenant", job.tenant if job.tenant != "default" else ""),
-            ("  state", f"{job.state.value}{f' ({job.reason})' if job.reason else ''}"),
-            ("  when", "by hand" if job.schedule is None else job.schedule.describe()),
+            ("  state", _state_words(job)),
+            ("  when", schedule_words(job.schedule)),
             ("  next", when(ahead[0], now) if ahead else ""),
             ("  what", job.target.describe() if job.target is not None else job.needs),
         )
     )
+
+
+def _state_words(job: Job) -> str:
+    """Return a job's state unless it says nothing: a job that runs once has soon `finished`."""
+    if job.state in (JobState.ACTIVE, JobState.FINISHED):
+        return ""
+    return f"{job.state.value} ({job.reason})" if job.reason else job.state.value
 
 
 def print_changed(changed: Changed, now: datetime, *, title: str) -> None:
@@ -81,7 +97,7 @@ def print_job_detail(detail: JobDetail, now: datetime) -> None:
             ("tenant", job.tenant),
             ("state", job.state.value),
             ("reason", job.reason),
-            ("schedule", "by hand" if job.schedule is None else job.schedule.describe()),
+            ("schedule", schedule_words(job.schedule)),
             ("next", ", ".join(ahead)),
             ("does", "(its definition is gone)" if detail.target is None else ""),
             ("does", "" if detail.target is None else detail.target.describe()),
@@ -199,6 +215,7 @@ def print_run_detail(detail: RunDetail, now: datetime) -> None:
             ("available", "" if run.terminal else when(run.available_at, now)),
             ("attempt", f"{run.attempt} ({run.spent} of {run.limit} failures)"),
             ("fence", f"{run.fence}{f', session {run.session}' if run.session else ''}"),
+            ("progress", _progress_words(detail.progress, now)),
             ("lost leases", f"{run.losses} in a row" if run.losses else ""),
             ("replays", str(run.replays) if run.replays else ""),
             ("queue", f"{run.queue}, priority {run.priority.value}, needs {run.needs}"),
@@ -214,6 +231,15 @@ def print_run_detail(detail: RunDetail, now: datetime) -> None:
     )
     for attempt in detail.attempts:
         _print_attempt(attempt)
+
+
+def _progress_words(note: ProgressNote | None, now: datetime) -> str:
+    """Return what a handler reported last."""
+    if note is None:
+        return ""
+    total = "" if note.total is None else f" of {note.total:g}"
+    words = f"{note.done:g}{total} on attempt {note.attempt}, {distance(note.at, now)}"
+    return f"{words}: {note.note}" if note.note else words
 
 
 def _print_attempt(attempt: Attempt) -> None:

@@ -142,7 +142,7 @@ def span(duration: timedelta) -> str:
     """
     if duration < timedelta(seconds=60):
         number = duration // MILLISECOND / 1000
-        return f"{number:g}s" if number < 10 else f"{int(number)}s"
+        return f"{number:.2g}s" if number < 10 else f"{int(number)}s"
     whole = int(duration.total_seconds())
     for size, unit, next_size, next_unit in _STEPS:
         if whole >= size:

@@ -20,20 +20,20 @@ def tenant_group() -> None:
 @tenant_group.command(
     "set", examples=("tenant set acme --max-running 5", "tenant set acme --max-running none")
 )
-@click.argument("name")
+@click.argument("tenant", metavar="NAME")
 @click.option(
     "--max-running", type=CAP, required=True, help="Most of its runs leased at once, or none."
 )
 @json_option
 @pass_runtime
-def set_(runtime: Runtime, /, *, name: str, max_running: int | None, as_json: bool) -> None:
+def set_(runtime: Runtime, /, *, tenant: str, max_running: int | None, as_json: bool) -> None:
     """Cap how many runs of the tenant NAME run at once; workers follow within five seconds."""
-    tenant = runtime.operations.set_tenant(name, max_running=max_running)
+    found = runtime.operations.set_tenant(tenant, max_running=max_running)
     if as_json:
-        print_json(tenant_document(tenant))
+        print_json(tenant_document(found))
     else:
-        cap = "no cap" if tenant.max_running is None else f"at most {tenant.max_running} running"
-        click.echo(f"{tenant.name}: {cap}")
+        cap = "no cap" if found.max_running is None else f"at most {found.max_running} running"
+        click.echo(f"{found.name}: {cap}")
 
 
 @tenant_group.command("list", examples=("tenant list", "tenant list --json"))

@@ -160,7 +160,11 @@ class PayloadType(ParamType):
         del ctx
         field = option_name(param)
         data = read_file(value[1:], field) if value.startswith("@") else value
-        return parse_payload(data)
+        try:
+            return parse_payload(data)
+        except InvalidInput as error:
+            path = error.field.removeprefix("payload")
+            raise InvalidInput(field + path, error.problem, error.mend) from None
 
 
 class PairType(ParamType):

@@ -104,8 +104,11 @@ def _missed(
     if last is None or last < first:
         return [], None
     policies = job.policies
-    if policies.catch_up is CatchUp.SKIP and not isinstance(schedule, Once):
-        kept: list[datetime] = []
+    kept: list[datetime]
+    if isinstance(schedule, Once):
+        kept = [last]  # no later occurrence would do its work
+    elif policies.catch_up is CatchUp.SKIP:
+        kept = []
     elif policies.catch_up is CatchUp.ALL:
         kept = _newest(schedule, max(first, end - policies.catch_up_window), end, policies)
     else:

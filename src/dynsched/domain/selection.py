@@ -13,15 +13,24 @@ from dynsched.domain.run import Run
 WEIGHTS: Mapping[Priority, int] = {Priority.HIGH: 6, Priority.DEFAULT: 3, Priority.BULK: 1}
 
 
-def in_turn(runs: Iterable[Run]) -> list[Run]:
+def in_turn(runs: Iterable[Run], served: Mapping[str, str] | None = None) -> list[Run]:
     """Return runs so that tenants take turns, and inside a tenant its share keys.
 
-    The order of first appearance decides who begins; within one share key the order stays.
+    The order of first appearance decides which tenant begins; within one share key the order
+    stays.
+
+    Args:
+        runs: in the order in which they were found.
+        served: of a tenant, the share key that was served last; the one behind it begins.
     """
     tenants: OrderedDict[str, OrderedDict[str, deque[Run]]] = OrderedDict()
     for run in runs:
         shares = tenants.setdefault(run.tenant, OrderedDict())
         shares.setdefault(run.share, deque()).append(run)
+    for tenant, last in (served or {}).items():
+        for share in sorted(tenants.get(tenant, ())):
+            if share <= last:
+                tenants[tenant].move_to_end(share)
     found: list[Run] = []
     while tenants:
         for tenant in list(tenants):

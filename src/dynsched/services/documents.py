@@ -20,7 +20,7 @@ from dynsched.services.job_views import JobDetail, coming
 from dynsched.services.run_views import RunDetail
 from dynsched.services.store_views import Level, Stats
 from dynsched.storage.control import Tenant
-from dynsched.storage.runs import Attempt
+from dynsched.storage.runs import Attempt, ProgressNote
 
 Document = dict[str, Json]
 
@@ -108,7 +108,19 @@ def run_detail_document(detail: RunDetail) -> Document:
     return {
         **run_document(detail.run, job_name=name),
         "payload": None if detail.payload is None else json.loads(detail.payload),
+        "progress": None if detail.progress is None else progress_document(detail.progress),
         "attempts": [attempt_document(attempt) for attempt in detail.attempts],
+    }
+
+
+def progress_document(note: ProgressNote) -> Document:
+    """Return what a run's handler reported last, in units of its own."""
+    return {
+        "attempt": note.attempt,
+        "done": note.done,
+        "total": note.total,
+        "note": note.note,
+        "at": to_text(note.at),
     }
 
 

@@ -10,11 +10,11 @@ from typing import TypeVar
 
 from dynsched.domain.instants import Clock
 from dynsched.domain.job import Job, JobState, Span
+from dynsched.domain.recurrence import BrokenSchedule
 from dynsched.domain.run import Run
 from dynsched.domain.target import Target
-from dynsched.errors import InvalidInput
 from dynsched.services.listing import Listing, check_limit
-from dynsched.storage.jobs import target_of
+from dynsched.storage.jobs import Unreadable, target_of
 from dynsched.storage.store import Store
 
 T = TypeVar("T")
@@ -24,8 +24,6 @@ NAMES_MAX = 20_000  # jobs of one tenant that a listing looks through
 BATCH = 100  # jobs that are read together
 COMING = 5
 HISTORY = 10
-DAMAGE = (InvalidInput, ValueError, LookupError, TypeError, AttributeError)
-"""What decoding a damaged row may raise; faults of the store are others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +73,11 @@ class JobDetail:
 
 
 def coming(job: Job, now: datetime, count: int) -> list[datetime]:
-    """Return a job's next instants; none for one that is paused, parked or deleted."""
+    """Return a job's next instants; none for one that is paused, parked, deleted or broken."""
     schedule = job.schedule
-    if schedule is None or job.state not in (JobState.ACTIVE, JobState.FINISHED):
+    if schedule is None or isinstance(schedule, BrokenSchedule):
+        return []
+    if job.state not in (JobState.ACTIVE, JobState.FINISHED):
         return []
     found: list[datetime] = []
     at = schedule.next_after(now)
@@ -124,20 +124,13 @@ class JobViews:
 
     def read_jobs(self, job_ids: Sequence[str], notes: list[str]) -> list[Job]:
         """Read jobs; one whose row is damaged is named in the notes and hides no other."""
-        try:
-            return [job for job in self._store.jobs.get_many(job_ids) if job is not None]
-        except DAMAGE:
-            return list(self._one_by_one(job_ids, notes))
-
-    def _one_by_one(self, job_ids: Sequence[str], notes: list[str]) -> Iterator[Job]:
-        for job_id in job_ids:
-            try:
-                job = self._store.jobs.get(job_id)
-            except DAMAGE as error:
-                notes.append(f"job {job_id} is damaged and cannot be shown: {error}")
-                continue
-            if job is not None:
-                yield job
+        found = list(self._store.jobs.read_many(job_ids).values())
+        notes += [
+            f"job {one.job_id} is damaged and cannot be shown: {one.problem}"
+            for one in found
+            if isinstance(one, Unreadable)
+        ]
+        return [one for one in found if isinstance(one, Job)]
 
     def job_names(self, job_ids: Sequence[str]) -> dict[str, str]:
         """Return the names of jobs by their ids; one that is gone has none."""

@@ -162,9 +162,6 @@ def run_worker_once(
 ) -> PollReport:
     """Poll until nothing is claimable now and what was started has ended; return the sums.
 
-    Give the worker settings whose `foreign_lanes` is short, else it may miss lanes that are home
-    to other workers.
-
     Raises:
         StoreError: the store failed; runs in hand are left to the reaper.
     """
@@ -173,6 +170,7 @@ def run_worker_once(
         while not worker.drained:
             if stopper.event.is_set():
                 worker.drain()
+            worker.look_again()
             report = worker.poll()
             total.claimed += report.claimed
             total.started += report.started

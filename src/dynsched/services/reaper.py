@@ -101,6 +101,7 @@ class Reaper:
         report = self._report = SweepReport()
         dead = set(self._locks.dead())
         if dead:
+            self._store.refresh_by(self._clock.now())
             sessions = self._store.control.sessions()
             now = self._clock.now()
             for session in sessions:
@@ -131,25 +132,39 @@ class Reaper:
 
     def _read_again(self, session: Session, now: datetime) -> None:
         """Read a closed session's partition at its due times, then drop its row."""
-        nets = self._nets(session)
-        assert session.closed_at is not None
-        if session.reads < len(nets):
-            if now >= session.closed_at + nets[session.reads]:
-                self._return_runs(session.session, now, again=True)
-                self._store.control.write_session(replace(session, reads=session.reads + 1))
+        nets = (*self._nets(), None)
+        since_close = now - (session.closed_at or now)
+        due, following = nets[session.reads], nets[min(session.reads + 1, len(nets) - 1)]
+        if due is None:
+            self._store.control.delete_session(session)
             return
-        self._store.control.delete_session(session)
+        if since_close < due:
+            return
+        returned = self._return_runs(session.session, now, again=session.reads > 0)
+        if returned or following is None or since_close >= following:
+            self._store.control.write_session(replace(session, reads=session.reads + 1))
 
-    def _nets(self, session: Session) -> tuple[timedelta, ...]:
-        """Return how long after its close a partition is read; an owner's close reads none."""
-        later = (self._settings.index_lag, timedelta(minutes=10), timedelta(minutes=60))
-        return (timedelta(0), *later) if session.by_owner else later
+    def _nets(self) -> tuple[timedelta, ...]:
+        """Return how long after its close, by whomever, a session's partition is read.
 
-    def _return_runs(self, session: str, now: datetime, *, again: bool) -> None:
-        for seen in self._store.runs.leased(session, most=RETURNED_MAX):
+        At once too: whoever closed it may have died before it read anything.
+        """
+        return (
+            timedelta(0),
+            self._settings.index_lag,
+            timedelta(minutes=10),
+            timedelta(minutes=60),
+        )
+
+    def _return_runs(self, session: str, now: datetime, *, again: bool) -> bool:
+        """Return a session's runs; False if some are left for the next sweep."""
+        failed = self._report.failed
+        found = self._store.runs.leased(session, most=RETURNED_MAX)
+        for seen in found:
             if self._return_run(seen, session, now) and again:
                 self._report.late += 1
                 log.warning("run %s was found by a re-reading of %s", seen.run_id, session)
+        return failed == self._report.failed and len(found) < RETURNED_MAX
 
     def _sweep_all(self, now: datetime) -> None:
         sweep = DailySweep(

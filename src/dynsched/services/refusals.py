@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from dynsched.domain.lifecycle import SUSPECT_LOSSES
-from dynsched.domain.run import Run
+from dynsched.domain.run import Run, RunKey, RunState
 from dynsched.domain.target import CommandTarget, HandlerTarget, Target
 from dynsched.services.hand import Hand
 from dynsched.settings import Settings
@@ -23,10 +23,17 @@ class Refusals:
     Args:
         peek: whether a tenant has a free permit; after a refusal a read must show one before the
             next claim.
+        reread: returns a run as it is stored now.
     """
 
     def __init__(
-        self, *, settings: Settings, runner: TargetRunner, hand: Hand, peek: Callable[[str], bool]
+        self,
+        *,
+        settings: Settings,
+        runner: TargetRunner,
+        hand: Hand,
+        peek: Callable[[str], bool],
+        reread: Callable[[RunKey], Run | None],
     ) -> None:
         self._settings = settings
         self._runner = runner
@@ -34,7 +41,8 @@ class Refusals:
         self._peek = peek
         self._known: dict[str, bool] = {}
         self._capped: dict[str, datetime] = {}
-        self._suspect_seen: datetime | None = None
+        self._reread = reread
+        self._suspect: tuple[RunKey, datetime] | None = None  # for whom, and when last seen ready
 
     def knows(self, run: Run) -> bool:
         """Return whether this worker has what a run needs."""
@@ -57,31 +65,40 @@ class Refusals:
             return False
         if run.losses >= SUSPECT_LOSSES and len(self._hand):
             if now - run.available_at >= self._settings.suspect_patience:
-                self._suspect_seen = now
+                self._suspect = run.key, now
             return False
-        return not self._at_cap(run.tenant, now)
+        return not self.shut(run.tenant, now)
 
     def emptying(self, now: datetime) -> bool:
         """Return whether nothing may be claimed beside what is in hand.
 
-        A suspect is in hand, or one has waited too long for a process with nothing else in hand.
+        A suspect is in hand, or one has waited too long for a process with nothing else in hand:
+        then this one empties itself, however long that takes, unless another takes the suspect.
         """
         if not len(self._hand):
-            self._suspect_seen = None
+            self._suspect = None
             return False
         if any(item.run.losses >= SUSPECT_LOSSES for item in self._hand.items()):
             return True
-        return self._suspect_seen is not None and now - self._suspect_seen < self._settings.lease
+        if self._suspect is None:
+            return False
+        key, seen_at = self._suspect
+        if now - seen_at >= self._settings.lease:
+            run = self._reread(key)
+            waits = run is not None and run.state is RunState.READY
+            self._suspect = (key, now) if waits else None
+        return self._suspect is not None
 
     def cap(self, tenant: str, now: datetime) -> None:
         """Remember that a tenant had no free permit."""
         self._capped[tenant] = now + self._settings.refusal
 
-    def ended(self, run: Run) -> None:
-        """Forget a tenant's refusal when one of its runs has ended here."""
+    def freed(self, run: Run) -> None:
+        """Forget a tenant's refusal when one of its runs has given up its permit here."""
         self._capped.pop(run.tenant, None)
 
-    def _at_cap(self, tenant: str, now: datetime) -> bool:
+    def shut(self, tenant: str, now: datetime) -> bool:
+        """Return whether a tenant is at its cap, as far as is remembered."""
         until = self._capped.get(tenant)
         if until is None:
             return False

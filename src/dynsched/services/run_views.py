@@ -17,7 +17,7 @@ from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.errors import NotFound
 from dynsched.services.listing import READ_MAX, Listing, check_limit
 from dynsched.storage.placement import ready_sort
-from dynsched.storage.runs import Attempt
+from dynsched.storage.runs import Attempt, ProgressNote
 from dynsched.storage.store import Store
 
 RECENT = timedelta(hours=1)
@@ -29,6 +29,7 @@ BUCKETS_AHEAD = 65  # the longest default back-off is an hour
 HOURS_MAX = 24 * 31
 SCAN_PAGE = 500
 SCAN_PAGES = 20
+SCAN_PAGES_FEW = 2  # where the scan is only a net
 PAGE = 100
 
 
@@ -66,6 +67,11 @@ class RunQuery:
         return not self.states or state in self.states
 
     @property
+    def most(self) -> int:
+        """Return how many rows of one place to read where they do not lie in the list's order."""
+        return max(self.limit + 1, SCAN_PAGE)
+
+    @property
     def filtered(self) -> bool:
         """Return whether rows of one place may be dropped."""
         return bool(self.states) or self.tenant is not None or self.since is not None
@@ -80,12 +86,14 @@ class RunDetail:
         attempts: what is kept of its tries, oldest first.
         job: its job; None if that is gone.
         payload: its own payload as JSON text; None if it carries its job's.
+        progress: what its handler reported last; None if it reported nothing.
     """
 
     run: Run
     attempts: tuple[Attempt, ...]
     job: Job | None
     payload: str | None
+    progress: ProgressNote | None
 
 
 def moment(run: Run) -> datetime:
@@ -154,6 +162,7 @@ class RunViews:
             attempts=tuple(self._store.runs.attempts(run_id)),
             job=self._store.jobs.get(run.job_id),
             payload=payload,
+            progress=self._store.runs.progress(run_id),
         )
 
     def _sources(self, query: RunQuery) -> Iterator[_Read]:
@@ -182,18 +191,18 @@ class RunViews:
         if len(sessions) > SESSIONS_MAX:
             notes.append(f"only the leased runs of {SESSIONS_MAX:,} sessions were looked at")
         for session in sessions[:SESSIONS_MAX]:
-            yield from self._store.runs.leased(session.session, most=query.limit + 1)
+            yield from self._store.runs.leased(session.session, most=query.most)
 
     def _ready(self, query: RunQuery, _: datetime, notes: list[str]) -> Iterator[Run]:
         for queue in self._store.control.queues(most=QUEUES_MAX):
             for priority in Priority:
                 for lane in range(self._store.topology.lanes):
                     lane_runs = self._lane(queue, priority, lane, query.tenant)
-                    found = list(islice(lane_runs, query.limit + 1))
-                    if len(found) > query.limit:
+                    found = list(islice(lane_runs, query.most))
+                    if len(found) >= query.most:
                         notes.append(
-                            f"{queue}/{priority.value}: lane {lane} holds more ready runs, sorted"
-                            " by tenant first"
+                            "not all ready runs were looked at; they lie by tenant first (--tenant"
+                            " leads to one's)"
                         )
                     yield from found
 
@@ -210,7 +219,7 @@ class RunViews:
             after = ready_sort(page[-1])
 
     def _failed(self, query: RunQuery, now: datetime, notes: list[str]) -> Iterator[Run]:
-        """Read the coming retries: minute buckets first, then all rows if only they are wanted."""
+        """Read the coming retries: the minute buckets first, then a bounded number of all rows."""
         present = minute_of(now)
         cursors = self._store.control.cursors("retry", self._store.topology.shards)
         first = min((one.minute for one in cursors if one is not None), default=present)
@@ -219,14 +228,18 @@ class RunViews:
         for minute in range(start, last + 1):
             for shard in range(self._store.topology.shards):
                 yield from self._store.runs.waiting(
-                    minute, shard, minute_start(minute + 1), most=query.limit + 1
+                    minute, shard, minute_start(minute + 1), most=query.most
                 )
-        if query.states == {RunState.FAILED}:
-            yield from self._scan(query, notes)
-        else:
+        # A longer back-off, or a cursor far behind, lies outside: a small store is read whole.
+        pages = SCAN_PAGES if query.states == {RunState.FAILED} else SCAN_PAGES_FEW
+        later: list[str] = []
+        for run in self._scan(query, later, pages):
+            if run.state is RunState.FAILED:
+                yield run
+        if later:
             notes.append(
-                f"retries due after {to_text(minute_start(last + 1))} are left out"
-                " (ask for the state failed alone)"
+                f"retries due after {to_text(minute_start(last + 1))} may be left out"
+                " (--job leads to all of a job)"
             )
 
     def _dead(self, query: RunQuery, now: datetime, notes: list[str]) -> Iterator[Run]:
@@ -243,7 +256,9 @@ class RunViews:
         since = query.since or now - RECENT
         if not self._store.topology.keep_ended:
             notes.append("this store keeps no index of ended runs (--job leads to all of a job)")
-            yield from (run for run in self._scan(query, notes) if moment(run) >= since)
+            for run in self._scan(query, notes, SCAN_PAGES):
+                if run.state in ENDED and moment(run) >= since:
+                    yield run
             return
         hour, oldest = minute_of(now) // 60, minute_of(since) // 60
         if hour - oldest > HOURS_MAX:
@@ -265,16 +280,16 @@ class RunViews:
             yield from kept
             hour -= 1
 
-    def _scan(self, query: RunQuery, notes: list[str]) -> Iterator[Run]:
+    def _scan(self, query: RunQuery, notes: list[str], pages: int) -> Iterator[Run]:
         """Read all rows in no order, a bounded number of pages."""
         cursor: str | None = None
-        for _ in range(SCAN_PAGES):
+        for _ in range(pages):
             runs, cursor = self._store.runs.scan(SCAN_PAGE, cursor)
             yield from filter(query.fits, runs)
             if cursor is None:
                 return
         notes.append(
-            f"the list may lack some: only {SCAN_PAGE * SCAN_PAGES:,} rows were looked at"
+            f"the list may lack some: only {SCAN_PAGE * pages:,} rows were looked at"
             " (--job leads to all of a job)"
         )
 

@@ -186,9 +186,11 @@ class SessionKeeper:
         """
         with self._lock:
             row = self._row
-        if row is None or not self.alive(row.session):
+        if row is None:
             return False
         for _ in range(MERGES):
+            if not self.alive(row.session):
+                return False  # lapsed, perhaps while this merged mail: a new one has to be opened
             now, mono = self._clock.now(), self._clock.monotonic()
             renewed = replace(row, expires_at=now + self._settings.lease, mail=())
             written = self._store.control.write_session(renewed)

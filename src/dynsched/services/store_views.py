@@ -11,7 +11,8 @@ from itertools import product
 from dynsched.domain.instants import Clock, minute_of, minute_start
 from dynsched.domain.job import Priority
 from dynsched.domain.run import RunState
-from dynsched.services.job_views import DAMAGE, TENANTS_MAX
+from dynsched.errors import InvalidInput
+from dynsched.services.job_views import TENANTS_MAX
 from dynsched.services.listing import Listing
 from dynsched.services.run_views import BUCKETS_AHEAD, BUCKETS_MAX, QUEUES_MAX, SESSIONS_MAX
 from dynsched.storage.codec import decode_job
@@ -31,6 +32,8 @@ SHARES_MAX = 500  # share keys of one lane that the search for the oldest run st
 JOB_PAGE = 500
 JOB_PAGES = 40
 DAMAGED = "damaged"
+DAMAGE = (InvalidInput, ValueError, LookupError, TypeError, AttributeError)
+"""What decoding a damaged row may raise; faults of the store are others."""
 
 
 @dataclass(frozen=True, slots=True)

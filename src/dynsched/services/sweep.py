@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from dynsched.domain import lifecycle
-from dynsched.domain.instants import Clock
+from dynsched.domain.instants import Clock, minute_start
 from dynsched.domain.run import Run, RunState
-from dynsched.errors import DynschedError
 from dynsched.services.serving import JobServer
 from dynsched.settings import Settings
 from dynsched.storage.codec import decode_job, decode_run
@@ -78,7 +77,7 @@ class DailySweep:
                 cursor = page.cursor
                 if cursor is None:
                     break
-        self._drop_old_entries()
+        self._drop_old_entries(now)
         swept = self._swept
         log.info("daily sweep: %d rows, %d late, %d moved", swept.seen, swept.late, swept.moved)
         return swept
@@ -87,7 +86,7 @@ class DailySweep:
         self._swept.seen += 1
         try:
             visit(row, now)
-        except DynschedError:
+        except Exception:  # whatever a row holds
             self._swept.failed += 1
             log.exception("row %s %s could not be swept", row.key.pk, row.key.sk)
 
@@ -137,8 +136,13 @@ class DailySweep:
         if isinstance(self._store.engine.write(Replace(moved, row.version)), Applied):
             self._swept.moved += 1
 
-    def _drop_old_entries(self) -> None:
-        """Forget older entries of the map once a sweep found nothing under them any more."""
+    def _drop_old_entries(self, now: datetime) -> None:
+        """Forget older entries of the map once a sweep found nothing under them any more.
+
+        Not before the newest one has been in force for a while: until then there are processes
+        that write by the older ones.
+        """
         topology = self._store.topology
-        if len(topology.entries) > 1 and not self._swept.moved and not self._swept.failed:
+        settled = minute_start(topology.entries[-1].from_minute) + OVERDUE <= now
+        if len(topology.entries) > 1 and settled and not self._swept.moved + self._swept.failed:
             self._store.control.write_map(topology.newest())

@@ -114,16 +114,14 @@ class Worker:
         self._desk = PermitDesk(store)
         self._look = Look(store, clock=clock, desk=self._desk)
         self._endings = Endings(store, clock=clock, rng=rng, desk=self._desk)
-        self._scanner = Scanner(store)
         self._progress = ProgressNotes(store, clock=clock, hand=hand)
         self._turns = WeightedTurns()
-        self._refusals = Refusals(settings=settings, runner=runner, hand=hand, peek=self._peek)
+        self._refusals = Refusals(
+            settings=settings, runner=runner, hand=hand, peek=self._peek, reread=store.runs.get
+        )
+        self._scanner = Scanner(store, self._refusals)
         self._lead_out = LeadOut(
-            store,
-            clock=clock,
-            refusals=self._refusals,
-            endings=self._endings,
-            write=self._write,
+            store, clock, refusals=self._refusals, endings=self._endings, write=self._write
         )
         self._starter = Starter(
             runner=runner, clock=clock, parts=PartCache(store), on_end=self._on_end
@@ -227,7 +225,8 @@ class Worker:
         self._unwritten = []
         for ending in endings:
             item = ending.item
-            self._refusals.ended(item.run)
+            if item.permit is not None:
+                self._refusals.freed(item.run)
             if not item.given_up:
                 self._hand.leave(item)
         return len(endings)
@@ -370,7 +369,7 @@ class Worker:
 
         sources: dict[Priority, list[deque[Run]]] = {priority: [] for priority in Priority}
         for name in names:
-            sources[name[1]].append(self._scanner.fill(name, free, now, usable))
+            sources[name[1]].append(self._scanner.fill(name, free, now))
         taken = take_by_weight(sources, self._turns, free, usable)
         suspects = [run for run in taken if run.losses >= SUSPECT_LOSSES]
         if suspects:
