@@ -73,14 +73,15 @@ def rehearse(stage: Stage, pace: Pace) -> set[tuple[str, datetime]]:
     first = minute_start(minute_of(stage.base.clock.now() + CREATION) + 1)
     expected = create_jobs(stage, first)
     jump_to(stage, first - timedelta(seconds=LEAD_S * pace.factor), pace.factor)
-    actors = [stage.start(role) for role in ROLES]
+    for role in ROLES:
+        stage.start(role)
     lasts_s = LEAD_S + (BOUNDARIES - 1) * 60 / pace.factor
     wait_until(
         lambda: len(stage.journal("end")) >= len(expected),
         lasts_s + pace.within_s,
         "the end of all runs",
     )
-    assert [actor.stop() for actor in actors] == [0] * len(actors)
+    assert stage.stop_all() == [0] * len(ROLES)
     return expected
 
 
