@@ -6,7 +6,6 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from time import time
 from urllib.parse import quote
 
@@ -125,7 +124,7 @@ def test_each_occurrence_is_one_row_and_one_start_on_sqlite(
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_each_occurrence_is_one_row_and_one_start_on_dynamodb(
-    new_stage: NewStage, figure: Figure, tmp_path: Path
+    new_stage: NewStage, figure: Figure
 ) -> None:
     """The same processes on an emulator of DynamoDB, by another URL only."""
     pace = Pace(factor=2, within_s=90)
