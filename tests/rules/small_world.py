@@ -19,7 +19,7 @@ from dynsched.bootstrap import (
     open_base,
 )
 from dynsched.domain import lifecycle
-from dynsched.domain.instants import Signal, minute_start, to_ms
+from dynsched.domain.instants import minute_start
 from dynsched.domain.job import Job, Overlap, Policies, Priority
 from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import Run, RunKey, RunKind, RunState, occur
@@ -32,6 +32,7 @@ from dynsched.services.slots import Work
 from dynsched.services.specs import CronSpec, JobSpec, ScheduleSpec
 from dynsched.services.worker import PollReport, Worker
 from dynsched.settings import Settings
+from dynsched.storage.codec import encode_generation
 from dynsched.storage.engine import Applied, Body, Engine, Key, Replace
 from dynsched.storage.placement import job_key
 from dynsched.storage.runs import RunApplied
@@ -39,6 +40,7 @@ from dynsched.storage.sqlite import SqliteEngine
 from dynsched.storage.store import Store
 from dynsched.targets.app import App
 from dynsched.targets.context import AnyContext, Snooze
+from dynsched.testing.clock import SettableClock
 from dynsched.testing.faults import Crash, Fault, LaggingEngine
 from tests.rules.wire import Wire, claims
 
@@ -58,40 +60,10 @@ def policies(**changes: Any) -> Policies:
     return replace(PLAIN, **changes)
 
 
-class HandClock:
-    """A wall clock and a monotonic one that move only when they are told to."""
-
-    def __init__(self, now: datetime = START) -> None:
-        self._now, self._passed = now, timedelta(0)
-
-    def now(self) -> datetime:
-        """Return the wall clock's instant."""
-        return self._now
-
-    def monotonic(self) -> float:
-        """Return the seconds that have passed."""
-        return self._passed.total_seconds()
-
-    def step(self, **parts: float) -> None:
-        """Let time pass; the parts are those of a `timedelta`."""
-        self._now += timedelta(**parts)
-        self._passed += timedelta(**parts)
-
-    def wait(self, seconds: float) -> None:
-        """Let that many seconds pass, at once."""
-        self.step(milliseconds=round(1000 * seconds))
-
-    def wait_for(self, event: Signal, seconds: float) -> bool:
-        """Let the seconds pass unless the event is set."""
-        if not event.is_set():
-            self.wait(seconds)
-        return event.is_set()
-
-
-class ProcessClock(HandClock):
+class ProcessClock(SettableClock):
     """A clock as one process has it: perhaps a little off, perhaps read a while ago."""
 
-    def __init__(self, clock: HandClock, skew_s: float) -> None:
+    def __init__(self, clock: SettableClock, skew_s: float) -> None:
         super().__init__()
         self._clock, self._skew = clock, timedelta(seconds=skew_s)
         self._held: tuple[datetime, float] | None = None
@@ -104,9 +76,9 @@ class ProcessClock(HandClock):
         """Return the seconds that have passed."""
         return self._held[1] if self._held else self._clock.monotonic()
 
-    def step(self, **parts: float) -> None:
+    def step(self, length: timedelta = timedelta(0), **parts: float) -> None:
         """Let time pass, for everybody."""
-        self._clock.step(**parts)
+        self._clock.step(length, **parts)
 
     def hold(self) -> None:
         """Stop: what the process does from now on was begun now and lands later."""
@@ -222,7 +194,7 @@ class World:
     """
 
     def __init__(self, *, lag_s: float = 0, shards: int = 1, lanes: int = 2) -> None:
-        self.clock = HandClock()
+        self.clock = SettableClock(START)
         self.hidden: set[Key] = set()
         self.calls: list[AnyContext] = []
         self.living: list[WorkerProcess] = []
@@ -395,14 +367,14 @@ class World:
         assert isinstance(self.store.runs.apply(move), RunApplied)
 
     def break_schedule(self, job: Job) -> None:
-        """Leave a zone in a job's row that nobody knows, as an older zone database does."""
+        """Leave a zone in a job's newest generation that an older zone database does not know."""
         engine, key = self.people.wire, job_key(job.job_id)
         row = engine.get(key)
         assert row is not None
         schedule: Body = {"kind": "cron", "cron": "* * * * *", "tz": "Nowhere/Atlantis"}
-        generation: Body = {"f": to_ms(job.created_at), "e": True, "s": schedule}
-        token = self.store.token()
-        broken = replace(row, body={**row.body, "g": [generation]}, token=token)
+        *older, newest = (encode_generation(item) for item in job.generations)
+        body: Body = {**row.body, "g": [*older, {**newest, "s": schedule}]}
+        broken = replace(row, body=body, token=self.store.token())
         assert isinstance(engine.write(Replace(broken, row.version)), Applied)
 
     # stretches of time

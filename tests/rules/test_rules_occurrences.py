@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from dynsched.domain.job import CatchUp, Job, Overlap, names_instant
+from dynsched.domain.job import CatchUp, Job, JobState, Overlap, names_instant
 from dynsched.domain.run import RunState
 from dynsched.services.specs import AtSpec, CronSpec, EverySpec
 from dynsched.testing.faults import Crash, Fault
@@ -337,3 +337,61 @@ def test_a_run_that_was_drained_is_not_late_for_its_deadline(world: World) -> No
     worker.poll()
     assert world.worker().poll().started == 1
     assert world.runs(job)[0].fence == 2
+
+
+def test_an_edit_brings_a_parked_job_back(world: World) -> None:
+    """A job was parked; it is given a schedule that can be evaluated."""
+    job = world.job("a", EVERY_MINUTE)
+    world.break_schedule(job)
+    world.tick_for(world.dispatcher(), 60)
+    world.operations.reschedule(job.job_id, EVERY_MINUTE)
+    assert world.reread(job).state is JobState.ACTIVE
+
+
+def test_a_run_of_a_job_that_cannot_be_evaluated_any_more_starts(world: World) -> None:
+    """09:01 has its row, made by the generation in force, when the zone becomes unknown."""
+    job = world.job("a", EVERY_MINUTE)
+    world.tick_for(world.dispatcher(), 60)
+    world.break_schedule(job)
+    assert world.worker().poll().started == 1
+
+
+def test_a_run_whose_instant_cannot_be_judged_waits_for_the_edit(world: World) -> None:
+    """09:01 was made by a generation that is not in force any more, and that one is broken."""
+    job = world.job("a", EVERY_MINUTE)
+    world.tick_for(world.dispatcher(), 30)
+    world.operations.reschedule(job.job_id, CronSpec(expr="1-59/2 * * * *"))
+    world.break_schedule(world.reread(job))
+    world.clock.step(seconds=25)
+    assert world.worker().poll().started == 0
+    run = world.cron_run(job, at("09:01"))
+    assert run is not None
+    assert (run.state, run.reason) == (RunState.READY, "its job cannot be evaluated here")
+
+
+def test_the_map_keeps_older_counts_while_somebody_may_write_by_them() -> None:
+    """Right after the lanes were lowered the daily sweep finds nothing left to be moved."""
+    world = World(lanes=4)
+    job, reaper = world.job("a"), world.reaper()
+    reaper.sweep()
+    world.clock.step(hours=24)
+    operations, process = world.operator()
+    process.store.refresh_by(world.now)
+    world.operations.resize(lanes=1)
+    reaper.sweep()
+    operations.enqueue_many(job.job_id, [None] * 8)
+    world.clock.step(seconds=1)
+    assert world.worker(slots=8).poll().claimed == 8
+
+
+def test_the_map_forgets_older_counts_when_nothing_lies_under_them() -> None:
+    """Two days after the lanes were lowered; the first sweep has moved what lay there."""
+    world = World(lanes=4)
+    world.enqueue(world.job("a"), 8)
+    world.operations.resize(lanes=1)
+    reaper = world.reaper()
+    for _ in range(4):
+        reaper.sweep()
+        world.clock.step(hours=24)
+    assert world.store.refresh().lanes == 1
+    assert world.worker(slots=8).poll().claimed == 8

@@ -5,9 +5,13 @@ Each docstring tells the schedule of events by which the rule's absence shows.
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
-from dynsched.domain.job import Job, Overlap
+from dynsched.domain.job import CatchUp, Job, Overlap
+from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import Run, RunState
 from tests.rules.small_world import EVERY_MINUTE, WorkerProcess, World, at
 from tests.rules.wire import claims, reads_permits, takes_permit
@@ -37,6 +41,19 @@ def test_a_permit_is_written_after_the_claim(world: World) -> None:
     world.enqueue(other)
     first.wire.before(claims, second.poll)
     first.poll()
+    assert len(first.slots.held) + len(second.slots.held) == 1
+
+
+def test_a_permit_of_a_cap_is_taken_under_the_version_that_was_read(world: World) -> None:
+    """Two workers have claimed a run each and read the tenant's only permit as free."""
+    job = capped(world, 1)
+    other = world.job("other", queue="other")
+    first, second = world.worker(), world.worker(queues=("other",))
+    world.enqueue(job)
+    world.enqueue(other)
+    first.wire.before(takes_permit, second.poll)
+    first.poll()
+    assert first.wire.sprung
     assert len(first.slots.held) + len(second.slots.held) == 1
 
 
@@ -89,9 +106,9 @@ def test_a_permit_of_an_older_lease_of_the_run_holds_nobody_up(world: World) -> 
 class Minutely:
     """A job that is due each minute, a dispatcher, and a worker whose handlers go on."""
 
-    def __init__(self, world: World, overlap: Overlap, handler: str = "ok") -> None:
+    def __init__(self, world: World, overlap: Overlap, **choices: Any) -> None:
         self.world = world
-        self.job = world.job("a", EVERY_MINUTE, overlap=overlap, handler=handler)
+        self.job = world.job("a", EVERY_MINUTE, overlap=overlap, **choices)
         self.dispatcher, self.worker = world.dispatcher(), world.worker()
 
     def until(self, text: str) -> list[Run]:
@@ -178,3 +195,84 @@ def test_after_a_refusal_a_read_shows_a_free_permit_before_the_next_claim(world:
     holder.worker.drain()
     holder.finish()
     assert worker.poll().started == 1
+
+
+def test_every_permit_is_tried_when_the_mark_is_of_no_use(world: World) -> None:
+    """The freed mark names a permit that was taken since; another one was freed by a death."""
+    job = capped(world, 2)
+    world.enqueue(job, 2)
+    dying, living = world.worker(slots=2), world.worker(slots=1)
+    dying.poll()
+    dying.worker.drain()
+    dying.finish(1)
+    world.enqueue(job)
+    assert living.poll().started == 1
+    world.living.append(living)
+    world.reap()
+    assert world.worker(slots=1).poll().started == 1
+
+
+def test_skip_lets_a_manual_run_wait(world: World) -> None:
+    """A run is made by hand while 09:01 runs on, which then ends."""
+    minutely = Minutely(world, Overlap.SKIP)
+    minutely.until("09:01:10")
+    manual = world.operations.run_now(minutely.job.job_id)
+    minutely.until("09:01:30")
+    assert world.run(manual).state is RunState.READY
+    minutely.worker.finish()
+    minutely.until("09:01:35")
+    assert world.run(manual).state is RunState.LEASED
+
+
+def test_cancel_running_stops_the_running_one_and_keeps_the_newest(world: World) -> None:
+    """09:01 does not stop when asked; 09:02 and 09:03 come due."""
+    minutely = Minutely(world, Overlap.CANCEL_RUNNING)
+    minutely.until("09:02:10")
+    first, second, third = minutely.until("09:03:50")
+    assert first.cancel_requested
+    assert [run.state for run in (second, third)] == [RunState.SKIPPED, RunState.READY]
+    minutely.worker.slots.release()
+    assert world.calls[0].cancelled
+
+
+def failing(world: World) -> Minutely:
+    """Return a job whose runs fail at 09:01:55 and are tried again after a minute."""
+    retry = RetryPolicy(base=timedelta(minutes=1), jitter=Jitter.NONE)
+    minutely = Minutely(world, Overlap.SKIP, handler="fail", retry=retry)
+    minutely.until("09:01:55")
+    minutely.worker.finish()
+    return minutely
+
+
+def test_a_run_in_back_off_does_not_count_as_running(world: World) -> None:
+    """09:01 has failed and waits for its next try when 09:02 comes due."""
+    first, second = failing(world).until("09:02")
+    assert (first.state, second.state) == (RunState.FAILED, RunState.LEASED)
+
+
+def test_a_try_again_waits_for_the_run_that_is_running(world: World) -> None:
+    """09:01 failed, 09:02 runs when the back-off of 09:01 ends."""
+    first, second = failing(world).until("09:02:55")
+    assert (first.state, second.state) == (RunState.READY, RunState.LEASED)
+    assert first.reason == f"waits for {second.run_id}"
+
+
+def test_a_forced_run_does_not_wait(world: World) -> None:
+    """A person forces a run while 09:01 runs on."""
+    minutely = Minutely(world, Overlap.SKIP)
+    minutely.until("09:01:10")
+    forced = world.operations.run_now(minutely.job.job_id, force=True)
+    minutely.until("09:01:15")
+    assert world.run(forced).state is RunState.LEASED
+
+
+def test_queue_one_keeps_the_first_of_those_that_are_looked_at_together(world: World) -> None:
+    """After an outage six runs are claimed at once; all are leased while they are judged."""
+    job = world.job("a", EVERY_MINUTE, overlap=Overlap.QUEUE_ONE, catch_up=CatchUp.ALL)
+    world.clock.step(minutes=6)
+    world.dispatcher().tick()
+    world.clock.step(seconds=10)
+    world.worker(slots=8).poll()
+    *missed, fresh = [run.state for run in world.runs(job)]
+    assert fresh is RunState.LEASED
+    assert missed == [RunState.READY, *[RunState.SKIPPED] * 4]

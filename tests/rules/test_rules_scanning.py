@@ -58,6 +58,8 @@ def test_a_scan_goes_on_behind_a_tenant_at_its_cap(world: World) -> None:
     for number in range(10):
         world.enqueue(behind)
         assert served(world, worker, 2) == ["behind"], number
+    queries = [call for call in worker.wire.calls if call.query is not None and call.query.index]
+    assert len(queries) < 100
 
 
 def test_a_waiting_run_is_put_back_later_and_later(world: World) -> None:
@@ -119,6 +121,20 @@ def test_the_jobs_of_a_tenant_take_turns_where_they_share(world: World) -> None:
     counts = Counter(served(world, world.worker(slots=1), 44))
     assert [counts[job.name] for job in jobs[3:]] == [2] * 7
     assert min(counts[job.name] for job in jobs[:3]) >= 5
+
+
+def test_every_tenant_has_a_turn_however_many_there_are(world: World) -> None:
+    """Forty tenants have more runs ready than one reading of the lane can tell."""
+    for number in range(40):
+        world.enqueue(world.job(f"job-{number}", tenant=f"tenant-{number}"), 9)
+    assert len(set(served(world, world.worker(slots=1), 80))) == 40
+
+
+def test_every_job_that_shares_has_a_turn_however_many_there_are(world: World) -> None:
+    """Forty jobs of one tenant have more runs ready than one reading of the lane can tell."""
+    for number in range(40):
+        world.enqueue(world.job(f"job-{number}", share_by_job=True), 9)
+    assert len(set(served(world, world.worker(slots=1), 80))) == 40
 
 
 def test_jobs_that_share_do_not_stand_behind_rows_that_are_not_due(world: World) -> None:

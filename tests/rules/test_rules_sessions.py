@@ -5,13 +5,17 @@ Each docstring tells the schedule of events by which the rule's absence shows.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dynsched.domain.run import Run, RunState
 from dynsched.errors import StoreError
 from dynsched.storage.control import Session
+from dynsched.storage.engine import Replace
+from dynsched.storage.runs import run_table_key
 from dynsched.testing.faults import Crash, Fault
-from tests.rules.small_world import WorkerProcess, World
+from tests.rules.small_world import ReaperProcess, WorkerProcess, World
 from tests.rules.wire import claims, leaves_lease, reads_jobs, reads_leased, writes_session
 
 
@@ -190,13 +194,20 @@ def test_partitions_of_closed_sessions_are_read_again(world: World, run: Run) ->
     assert world.run(run).state is RunState.READY
 
 
-def test_the_daily_sweep_finds_what_the_re_readings_missed(world: World, run: Run) -> None:
-    """A frozen claim lands two hours after its session was closed, its row long gone."""
-    reaper, session = world.reaper(), drained(world)
+def forgotten(world: World, reaper: ReaperProcess) -> str:
+    """Let a session be closed and read again for the last time; return its id."""
+    session = drained(world)
     for _ in range(12):
         reaper.sweep()
         world.clock.step(minutes=10)
     assert world.store.control.session(session) is None
+    return session
+
+
+def test_the_daily_sweep_finds_what_the_re_readings_missed(world: World, run: Run) -> None:
+    """A frozen claim lands two hours after its session was closed, its row long gone."""
+    reaper = world.reaper()
+    session = forgotten(world, reaper)
     world.land_claim(run, session)
     world.clock.step(hours=24)
     assert reaper.sweep().late == 1
@@ -321,3 +332,17 @@ def test_a_session_that_lapses_while_it_merges_mail_is_not_renewed(world: World,
     worker.wire.before(writes_session, meanwhile)
     assert not worker.beat()
     assert session_of(world, session).expires_at == expiry
+
+
+def test_the_daily_sweep_goes_on_behind_a_row_that_cannot_be_read(world: World, run: Run) -> None:
+    """The first row of all is damaged; behind it lies a run that only the sweep can find."""
+    later = world.enqueue(world.operations.find("a"))[0]
+    reaper = world.reaper()
+    session = forgotten(world, reaper)
+    row = world.people.wire.get(run_table_key(run.key))
+    assert row is not None
+    world.people.wire.write(Replace(replace(row, body={"s": "?"}, index=None), row.version))
+    world.clock.step(hours=24)
+    world.land_claim(later, session)
+    reaper.sweep()
+    assert world.run(later).state is RunState.READY

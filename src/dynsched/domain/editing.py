@@ -7,7 +7,7 @@ from datetime import datetime
 
 from dynsched.domain.instants import MILLISECOND
 from dynsched.domain.job import Generation, Job, JobState, SkipReason, Span
-from dynsched.domain.recurrence import Schedule
+from dynsched.domain.recurrence import BrokenSchedule, Schedule
 
 
 def with_generation(job: Job, at: datetime, *, enabled: bool, schedule: Schedule | None) -> Job:
@@ -28,7 +28,7 @@ def pointed_from(job: Job, at: datetime) -> Job:
 def count_paused(job: Job, at: datetime) -> Job:
     """Return the job with its instants from the pointer up to `at` counted as skipped (paused)."""
     schedule, first = job.schedule, job.next_at
-    if schedule is None or first is None or first >= at:
+    if schedule is None or first is None or first >= at or isinstance(schedule, BrokenSchedule):
         return job
     count = schedule.count(first, at)
     last = schedule.last_before(at)

@@ -16,6 +16,10 @@ from dynsched.domain.run import Run, RunKind, RunState
 Holder = tuple[str, int]
 
 
+# A waiter that is leased is being looked at just now: granted, it would be no waiter any more.
+WAITING = (RunState.READY, RunState.LEASED)
+
+
 class Answer(StrEnum):
     """What a run is told."""
 
@@ -83,7 +87,7 @@ def decide_overlap(
         waiter is not None
         and waiter != run.run_id
         and waiter_run is not None
-        and waiter_run.state is RunState.READY
+        and waiter_run.state in WAITING
     )
     if first and policy is Overlap.SKIP and blocked:
         return OverlapDecision(Answer.SKIP, holder, waiter, holder_run)

@@ -28,7 +28,16 @@ from dynsched.domain.schedule_base import (
 )
 from dynsched.errors import InvalidInput
 
-__all__ = ["Cron", "DstRule", "Interval", "Once", "Schedule", "schedule_from_body"]
+__all__ = [
+    "BrokenSchedule",
+    "Cron",
+    "DstRule",
+    "Interval",
+    "Once",
+    "Schedule",
+    "read_schedule",
+    "schedule_from_body",
+]
 
 INTERVAL_MIN = timedelta(seconds=1)
 INTERVAL_MAX = timedelta(days=3660)
@@ -247,7 +256,48 @@ class Once(Instants):
         return int(low <= to_ms(self.at) < high)
 
 
-Schedule: TypeAlias = Cron | Interval | Once
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenSchedule(Instants):
+    """A stored schedule that cannot be evaluated here: damaged, or in a zone that is not known.
+
+    It is stored as it was found, so that its job can be read, shown and given another schedule.
+
+    Attributes:
+        body: what is stored.
+        problem: why it cannot be evaluated.
+
+    Raises (every question about instants):
+        InvalidInput: it cannot be answered.
+    """
+
+    body: Mapping[str, object]
+    problem: str
+
+    def to_body(self) -> ScheduleBody:
+        """Return what is stored."""
+        return cast("ScheduleBody", dict(self.body))
+
+    def describe(self) -> str:
+        """Return the problem, one line."""
+        return f"cannot be evaluated: {self.problem}"
+
+    def _limits(self) -> tuple[int, int]:
+        raise InvalidInput("schedule", self.problem, "give the job another one")
+
+
+Schedule: TypeAlias = Cron | Interval | Once | BrokenSchedule
+
+
+def read_schedule(body: Mapping[str, object]) -> Schedule:
+    """Return the schedule that `to_body` wrote, a broken one if it cannot be evaluated here.
+
+    >>> read_schedule({"kind": "cron", "cron": "@daily", "tz": "Mars/Olympus"}).to_body()["tz"]
+    'Mars/Olympus'
+    """
+    try:
+        return schedule_from_body(body)
+    except InvalidInput as error:
+        return BrokenSchedule(body=body, problem=str(error))
 
 
 def schedule_from_body(body: Mapping[str, object]) -> Schedule:

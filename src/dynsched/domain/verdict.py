@@ -13,8 +13,8 @@ from dynsched.domain.job import (
     SkipReason,
     Span,
     in_force,
-    names_instant,
 )
+from dynsched.domain.recurrence import BrokenSchedule
 from dynsched.domain.run import Run, RunKind
 
 EXPIRY_MARGIN = timedelta(days=1)
@@ -22,7 +22,7 @@ EXPIRY_MARGIN = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Skip with a reason, hold (the job is paused with hold), or neither: start."""
+    """Skip with a reason, hold (paused so, or it cannot be judged here), or neither: start."""
 
     skip: SkipReason | None = None
     hold: bool = False
@@ -85,12 +85,22 @@ def judge(
         reason = _untouched_reason(run, job, now, old_span)
         if reason is not None:
             return Verdict(reason)
-    generations = (*old_generations, *job.generations)
-    if names_instant(generations, run.scheduled_for):
-        return START
+    return _named(run, (*old_generations, *job.generations))
+
+
+def _named(run: Run, generations: Sequence[Generation]) -> Verdict:
+    """Judge by the generation in force at the run's instant."""
     generation = in_force(generations, run.scheduled_for)
-    paused = generation is not None and not generation.enabled
-    return Verdict(SkipReason.PAUSED if paused else SkipReason.EDITED)
+    if generation is None:
+        return Verdict(SkipReason.EDITED)
+    if not generation.enabled:
+        return Verdict(SkipReason.PAUSED)
+    if generation.effective_from == run.generation:
+        return START  # the one that made it
+    if isinstance(generation.schedule, BrokenSchedule):
+        return Verdict(hold=True)
+    named = generation.schedule is not None and generation.schedule.names(run.scheduled_for)
+    return START if named else Verdict(SkipReason.EDITED)
 
 
 def _untouched_reason(

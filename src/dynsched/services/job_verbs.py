@@ -187,7 +187,9 @@ class JobVerbs(Verbs):
             counted = count_paused(job, at) if paused else job
             edited = with_generation(counted, at, enabled=not paused, schedule=schedule)
             pointed = pointed_from(edited, at)
-            return replace(pointed, state=JobState.PAUSED, reason=job.reason) if paused else pointed
+            if paused:
+                return replace(pointed, state=JobState.PAUSED)
+            return replace(pointed, reason="")
 
         return self._change_schedule(job_id, change)
 

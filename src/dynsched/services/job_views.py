@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from dynsched.domain.instants import Clock
 from dynsched.domain.job import Job, JobState, Span
+from dynsched.domain.recurrence import BrokenSchedule
 from dynsched.domain.run import Run
 from dynsched.domain.target import Target
 from dynsched.services.listing import Listing, check_limit
@@ -72,9 +73,11 @@ class JobDetail:
 
 
 def coming(job: Job, now: datetime, count: int) -> list[datetime]:
-    """Return a job's next instants; none for one that is paused, parked or deleted."""
+    """Return a job's next instants; none for one that is paused, parked, deleted or broken."""
     schedule = job.schedule
-    if schedule is None or job.state not in (JobState.ACTIVE, JobState.FINISHED):
+    if schedule is None or isinstance(schedule, BrokenSchedule):
+        return []
+    if job.state not in (JobState.ACTIVE, JobState.FINISHED):
         return []
     found: list[datetime] = []
     at = schedule.next_after(now)

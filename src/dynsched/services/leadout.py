@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import Clock
+from dynsched.domain.job import JobState
 from dynsched.domain.retry import signature
 from dynsched.domain.run import Run, RunState
 from dynsched.errors import StoreError
@@ -104,7 +105,9 @@ class LeadOut:
             self._refusals.cap(run.tenant, now)
             return step_back(item, run.available_at, now, "tenant at its cap")
         if looked.found is Found.HOLD:
-            return step_back(item, now + WAIT_MAX, now, "job paused with hold")
+            paused = looked.job is not None and looked.job.state is JobState.PAUSED
+            reason = "job paused with hold" if paused else "its job cannot be evaluated here"
+            return step_back(item, now + WAIT_MAX, now, reason)
         return step_back(item, run.available_at, now, "")
 
     def _wait_for(self, run: Run, blocker: Run, *, ask_cancel: bool) -> None:

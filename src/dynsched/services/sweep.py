@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import Clock, minute_start
 from dynsched.domain.run import Run, RunState
-from dynsched.errors import DynschedError
 from dynsched.services.serving import JobServer
 from dynsched.settings import Settings
 from dynsched.storage.codec import decode_job, decode_run
@@ -87,7 +86,7 @@ class DailySweep:
         self._swept.seen += 1
         try:
             visit(row, now)
-        except DynschedError:
+        except Exception:  # whatever a row holds
             self._swept.failed += 1
             log.exception("row %s %s could not be swept", row.key.pk, row.key.sk)
 

@@ -22,7 +22,7 @@ from dynsched.domain.job import (
     SkipReason,
     Span,
 )
-from dynsched.domain.recurrence import schedule_from_body
+from dynsched.domain.recurrence import read_schedule
 from dynsched.domain.retry import RetryPolicy
 from dynsched.domain.run import RETENTION, Run, RunKey, RunKind, RunState
 from dynsched.domain.target import target_from_body
@@ -164,7 +164,7 @@ def decode_generation(body: Body) -> Generation:
     return Generation(
         effective_from=from_ms(cast(int, body["f"])),
         enabled=bool(body["e"]),
-        schedule=None if schedule is None else schedule_from_body(cast(Body, schedule)),
+        schedule=None if schedule is None else read_schedule(cast(Body, schedule)),
     )
 
 
