@@ -7,9 +7,10 @@ dynsched.connect().enqueue("send_mail", {"to": "a@example.org"})
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from dynsched.bootstrap import Base, build_operations, open_base
 from dynsched.domain.job import CatchUp, Job, Overlap, Policies, Priority
@@ -17,7 +18,7 @@ from dynsched.domain.payload import Json
 from dynsched.domain.recurrence import Schedule
 from dynsched.domain.run import Run
 from dynsched.domain.target import HandlerTarget
-from dynsched.errors import AlreadyExists, InvalidInput
+from dynsched.errors import AlreadyExists, InvalidInput, NotFound
 from dynsched.services.operations import Operations
 from dynsched.services.specs import (
     CronSpec,
@@ -31,6 +32,8 @@ from dynsched.targets.app import App, JobDefaults
 log = logging.getLogger("dynsched")
 
 KNOWN_MAX = 10_000
+
+Made = TypeVar("Made")
 
 
 class Client:
@@ -72,17 +75,24 @@ class Client:
             InvalidInput: there is no such job or handler, or a value is wrong.
             Conflict: the key was used with another payload.
         """
-        job_id = self._job_id(tenant, name)
         chosen = None if priority is None else parse_priority(priority)
-        return self.operations.enqueue(
-            job_id, payload, at=at, delay=delay, priority=chosen, key=key
-        )
+
+        def enqueue(job_id: str) -> Run:
+            return self.operations.enqueue(
+                job_id, payload, at=at, delay=delay, priority=chosen, key=key
+            )
+
+        return self._with_job(tenant, name, enqueue)
 
     def enqueue_many(
         self, name: str, payloads: Sequence[Json], *, tenant: str = "default"
     ) -> list[Run]:
         """Make a run for each payload, at bulk priority, in commits of many."""
-        return self.operations.enqueue_many(self._job_id(tenant, name), payloads)
+
+        def enqueue(job_id: str) -> list[Run]:
+            return self.operations.enqueue_many(job_id, payloads)
+
+        return self._with_job(tenant, name, enqueue)
 
     def declare(self) -> list[Job]:
         """Make the jobs whose handlers declare a schedule, unless they exist; return the new ones.
@@ -118,6 +128,17 @@ class Client:
                 job.schedule.describe(),
                 declared.describe(),
             )
+
+    def _with_job(self, tenant: str, name: str, act: Callable[[str], Made]) -> Made:
+        """Act on a job; one that was deleted since it was last seen is looked up, or made, anew."""
+        known = (tenant, name) in self._known
+        try:
+            return act(self._job_id(tenant, name))
+        except NotFound:
+            if not known:
+                raise
+            del self._known[tenant, name]
+            return act(self._job_id(tenant, name))
 
     def _job_id(self, tenant: str, name: str) -> str:
         job_id = self._known.get((tenant, name)) or self.operations.find_id(tenant, name)

@@ -39,6 +39,19 @@ def test_a_handler_is_enqueued_without_a_job_made_before(base: Base) -> None:
     assert (first.job_id, first.limit) == (second.job_id, 7)
 
 
+def test_a_job_that_was_deleted_is_made_again(base: Base) -> None:
+    """A client that lives for months remembers ids; the name decides all the same."""
+    client = Client(base, an_app())
+    first = client.enqueue("mail", tenant="acme")
+    client.operations.delete(first.job_id)
+    again = client.enqueue("mail", tenant="acme")
+    client.operations.delete(again.job_id)
+    assert (
+        len({first.job_id, again.job_id, client.enqueue_many("mail", [1], tenant="acme")[0].job_id})
+        == 3
+    )
+
+
 def test_equal_keys_are_one_run_and_another_payload_is_refused(base: Base) -> None:
     """Whoever is unsure whether the first enqueue was made may repeat it."""
     client = Client(base, an_app())
