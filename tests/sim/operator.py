@@ -37,7 +37,7 @@ def any_policies(rng: Random) -> Policies:
         start_deadline=rng.choice([None, None, timedelta(seconds=20)]),
         flex=timedelta(seconds=rng.choice([0, 0, 0, 5])),
         share_by_job=rng.random() < 0.3,
-        timeout=None,
+        timeout=rng.choice([None, timedelta(seconds=3), timedelta(seconds=8)]),
         retry=RetryPolicy(
             max_attempts=rng.choice([1, 2, 3, 5]),
             base=timedelta(seconds=rng.choice([0, 1, 4])),

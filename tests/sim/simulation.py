@@ -10,6 +10,7 @@ faults stop and schedules end, and in the end the invariants must hold.
 from __future__ import annotations
 
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ from dynsched.storage.codec import decode_run
 from dynsched.storage.engine import Table
 from dynsched.storage.placement import MapEntry, Topology, map_key
 from dynsched.storage.sqlite import SqliteEngine
+from dynsched.targets.runner import TargetRunner
 from dynsched.testing.checker import check_history, check_rest, check_rows
 from dynsched.testing.faults import Call, Fault, FaultyEngine, LaggingEngine
 from dynsched.testing.history import History, RecordingEngine
@@ -284,6 +286,19 @@ class Town:
 
         self.baton.spawn(life, poll)
         self.baton.spawn(life, beat)
+        self.baton.spawn(life, self._watch_limits(parts.runner))
+
+    def _watch_limits(self, runner: TargetRunner) -> Callable[[], None]:
+        """Return an actor that does what the runner's own thread does in real time."""
+        watch = runner._watch
+        watch._thread = threading.current_thread()
+
+        def loop() -> None:
+            while True:
+                watch.look()
+                self.baton.pause(0.25)
+
+        return loop
 
     def _ends(self) -> bool:
         return self.ending
