@@ -11,7 +11,7 @@ UPGRADE ?=
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test check cover bench fmt docs docs-check lock clean check-python
+.PHONY: help setup up test check cover mutants bench fmt docs docs-check lock clean check-python
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ cover: setup ## run the tests and say which lines they leave out
 	$(BIN)/coverage run -m pytest$(if $(ARGS), $(ARGS))
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+
+mutants: setup ## take each rule of the protocol out and see its tests fail; some minutes
+	$(BIN)/python tools/mutate_rules.py $(ARGS)
 
 bench: setup ## measure what the README claims
 	$(BIN)/python -m bench $(ARGS)
