@@ -148,6 +148,13 @@ class Stage:
         self.actors.append(actor)
         return actor
 
+    def stop_all(self) -> list[int]:
+        """Ask all living processes to end, at once; return their exit codes."""
+        living = [actor for actor in self.actors if actor.process.poll() is None]
+        for actor in living:
+            actor.send(signal.SIGTERM)
+        return [actor.process.wait(STOP_S) for actor in living]
+
     def close(self) -> None:
         """End what is left, frozen processes too, and show what they have said."""
         for actor in self.actors:

@@ -6,7 +6,6 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from time import time
 from urllib.parse import quote
 
@@ -73,14 +72,15 @@ def rehearse(stage: Stage, pace: Pace) -> set[tuple[str, datetime]]:
     first = minute_start(minute_of(stage.base.clock.now() + CREATION) + 1)
     expected = create_jobs(stage, first)
     jump_to(stage, first - timedelta(seconds=LEAD_S * pace.factor), pace.factor)
-    actors = [stage.start(role) for role in ROLES]
+    for role in ROLES:
+        stage.start(role)
     lasts_s = LEAD_S + (BOUNDARIES - 1) * 60 / pace.factor
     wait_until(
         lambda: len(stage.journal("end")) >= len(expected),
         lasts_s + pace.within_s,
         "the end of all runs",
     )
-    assert [actor.stop() for actor in actors] == [0] * len(actors)
+    assert stage.stop_all() == [0] * len(ROLES)
     return expected
 
 
@@ -124,7 +124,7 @@ def test_each_occurrence_is_one_row_and_one_start_on_sqlite(
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_each_occurrence_is_one_row_and_one_start_on_dynamodb(
-    new_stage: NewStage, figure: Figure, tmp_path: Path
+    new_stage: NewStage, figure: Figure
 ) -> None:
     """The same processes on an emulator of DynamoDB, by another URL only."""
     pace = Pace(factor=2, within_s=90)

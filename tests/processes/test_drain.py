@@ -55,3 +55,19 @@ def test_a_draining_worker_hands_back_what_outlasts_the_grace(
     assert stage.outcomes(run_id) == [(1, "handed back")]
     stage.start("worker")
     assert stage.wait_for_start(run_id, fence=2, seconds=5).attempt == 2
+
+
+def test_a_process_that_was_asked_to_end_while_frozen_ends_when_it_thaws(
+    new_stage: NewStage,
+) -> None:
+    """The signal may reach a thread that cannot heed it, and must be heeded all the same."""
+    stage = new_stage()
+    stage.init()
+    run_id = stage.work(0.0)
+    workers = [stage.start("worker") for _ in range(3)]
+    wait_until(lambda: len(stage.base.store.control.sessions()) == len(workers), 15, "sessions")
+    wait_until(lambda: stage.run(run_id).terminal, 15, "a run")
+    for number in (signal.SIGSTOP, signal.SIGTERM, signal.SIGCONT):
+        for worker in workers:
+            worker.send(number)
+    assert [worker.process.wait(15) for worker in workers] == [0] * len(workers)

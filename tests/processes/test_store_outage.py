@@ -44,7 +44,7 @@ def test_services_report_an_outage_of_the_store_and_go_on_after_it(
         for name in ("dispatcher", "worker"):
             wait_until(partial(reported, actors, name), 30, f"a report of a {name}")
     wait_until(lambda: len(stage.journal("end")) > len(expected), 20, "the end of all runs")
-    assert [actor.stop() for actor in actors] == [0] * len(actors)
+    assert stage.stop_all() == [0] * len(actors)
     assert {(run.job_id, run.scheduled_for) for run in stage.runs()} >= expected
     assert {run.state for run in stage.runs()} == {RunState.DONE}
     assert {run.attempt for run in stage.runs()} == {1}

@@ -22,6 +22,13 @@ log = logging.getLogger("dynsched.process")
 END_MARGIN = timedelta(seconds=10)
 """How much longer than the grace a loop may take before the process ends without it."""
 
+LISTEN_S = 1.0
+"""How long the main thread waits at a time, in seconds.
+
+A signal to a process that was frozen may reach another thread; it does not end the main thread's
+wait then, and its handler, which only the main thread runs, would not run before the next one.
+"""
+
 Loop = Callable[[], None]
 
 
@@ -89,13 +96,16 @@ class Process:
 
     def _wait(self, limit: timedelta | None) -> None:
         """Wait for the first note: a signal, or a loop that has ended."""
-        try:
-            note = self._notes.get(timeout=None if limit is None else limit.total_seconds())
-        except queue.Empty:
-            log.info("the time limit is reached")
+        end = float("inf") if limit is None else self._clock.monotonic() + limit.total_seconds()
+        while (left_s := end - self._clock.monotonic()) > 0:
+            try:
+                note = self._notes.get(timeout=min(left_s, LISTEN_S))
+            except queue.Empty:
+                continue
+            if note is not None:
+                log.info("%s: draining (Ctrl-C ends at once)", signal.Signals(note).name)
             return
-        if note is not None:
-            log.info("%s: draining (Ctrl-C ends at once)", signal.Signals(note).name)
+        log.info("the time limit is reached")
 
     def _stop(self) -> None:
         self.stopper.stop()
@@ -111,7 +121,7 @@ class Process:
                 log.error("a loop does not end; the process ends without it")
                 return
             try:
-                note = self._notes.get(timeout=min(left_s, 0.5))
+                note = self._notes.get(timeout=min(left_s, LISTEN_S))
             except queue.Empty:
                 continue
             if note == signal.SIGINT:

@@ -96,6 +96,8 @@ def _check_change(change: RunChange) -> Iterator[str]:
         return
     if change.event is None and not _moved(change):
         yield f"5: {where} went {_told(change.before)} -> {_told(run)}, which is no move"
+    if run.cancel_requested and run.state in (RunState.READY, RunState.FAILED):
+        yield f"5: {where} is {run.state.value} again, although it was asked to stop"
 
 
 def _moved(change: RunChange) -> bool:
