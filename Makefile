@@ -14,7 +14,7 @@ TESTS = $(if $(ARGS),$(BIN)/python -m pytest $(ARGS),$(BIN)/python -m pytest -n 
   --ignore=tests/processes && $(BIN)/python -m pytest tests/processes)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test check cover bench fmt docs docs-check lock clean check-python
+.PHONY: help setup up test check cover mutants bench fmt docs docs-check lock clean check-python
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ cover: setup ## run the tests and say which lines they leave out
 	$(BIN)/coverage run -m pytest$(if $(ARGS), $(ARGS))
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+
+mutants: setup ## take each rule of the protocol out and see its tests fail; some minutes
+	$(BIN)/python tools/mutate_rules.py $(ARGS)
 
 bench: setup ## measure what the README claims
 	$(BIN)/python -m bench $(ARGS)

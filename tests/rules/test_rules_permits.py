@@ -149,9 +149,13 @@ def test_the_run_that_ends_pulls_its_waiter_forward(world: World) -> None:
 def test_a_reaped_run_pulls_its_waiter_forward(world: World) -> None:
     """The holder dies; its waiter need not wait for its own next look."""
     minutely = Minutely(world, Overlap.QUEUE_ONE)
-    _, second = minutely.until("09:02:40")
-    world.reap()
-    assert world.run(second).available_at <= world.now
+    minutely.until("09:01:10")
+    minutely.worker.die()
+    minutely.worker = world.worker()
+    _, second = minutely.until("09:02:35")
+    assert second.available_at > world.now
+    world.reaper().sweep()
+    assert world.run(second).available_at == world.now
 
 
 def test_an_old_claim_does_not_write_itself_over_a_newer_one_of_its_run(world: World) -> None:

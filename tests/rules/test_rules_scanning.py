@@ -36,8 +36,8 @@ def served(world: World, worker: WorkerProcess, polls: int) -> list[str]:
 
 
 def test_a_scan_goes_on_behind_rows_whose_handler_is_unknown_here(world: World) -> None:
-    """A thousand rows at the head of a tenant need a handler that this worker has not."""
-    world.enqueue(world.job("foreign", handler="elsewhere"), 1000)
+    """Most rows at the head of a tenant need a handler that this worker has not."""
+    world.enqueue(world.job("foreign", handler="elsewhere"), 2500)
     world.clock.step(seconds=1)
     world.enqueue(world.job("known"))
     worker, behind = world.worker(slots=1), world.job("behind", tenant="other")
@@ -45,6 +45,7 @@ def test_a_scan_goes_on_behind_rows_whose_handler_is_unknown_here(world: World) 
     for _ in range(10):
         world.enqueue(behind)
         order += served(world, worker, 2)
+        assert "behind" in order[-2:]
     assert Counter(order) == {"behind": 10, "known": 1}
 
 
@@ -74,18 +75,6 @@ def test_a_waiting_run_is_put_back_later_and_later(world: World) -> None:
         worker.poll()
     assert world.run(run).waits < 30
     assert world.run(run).available_at - world.now <= WAIT_MAX
-
-
-def test_a_waiting_run_lets_those_behind_it_pass(world: World) -> None:
-    """The head of the only tenant waits for a run of its job that goes on."""
-    job = world.job("a", overlap=Overlap.SKIP)
-    world.enqueue(job, 2)
-    worker = world.worker(slots=2)
-    worker.poll()
-    world.clock.step(seconds=1)
-    (free,) = world.enqueue(world.job("free"))
-    worker.poll(3)
-    assert world.run(free).state is RunState.LEASED
 
 
 def test_a_waiting_run_is_not_looked_at_at_each_poll(world: World) -> None:

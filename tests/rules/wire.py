@@ -19,6 +19,7 @@ class Snare:
     match: Match
     event: Event | None
     fault: Fault
+    times: int
 
 
 class Wire(FaultyEngine):
@@ -39,10 +40,22 @@ class Wire(FaultyEngine):
         self._hidden = hidden
 
     def before(
-        self, match: Match, event: Event | None = None, *, fault: Fault = Fault.NONE
+        self,
+        match: Match,
+        event: Event | None = None,
+        *,
+        fault: Fault = Fault.NONE,
+        times: int = 1,
     ) -> None:
-        """Let an event happen once, right before a call that matches; then a fault of the call."""
-        self._snares.append(Snare(match, event, fault))
+        """Let an event happen right before a call that matches; then a fault of the call.
+
+        Args:
+            match: which call.
+            event: what happens.
+            fault: what becomes of the call.
+            times: for so many matching calls; one call is sent six times before it is given up.
+        """
+        self._snares.append(Snare(match, event, fault, times))
 
     def after(self, match: Match, event: Event) -> None:
         """Let an event happen once, before the call that follows a matching one."""
@@ -64,7 +77,9 @@ class Wire(FaultyEngine):
     def _spring(self, call: Call) -> Fault:
         faults = []
         for snare in [snare for snare in self._snares if snare.match(call)]:
-            self._snares.remove(snare)
+            snare.times -= 1
+            if not snare.times:
+                self._snares.remove(snare)
             if snare.event is not None:
                 snare.event()
             if snare.fault is not Fault.NONE:

@@ -1,0 +1,11 @@
+"""All mutations: each rule of the protocol, taken out."""
+
+from __future__ import annotations
+
+from tests.rules.mutations_losses import LOSSES
+from tests.rules.mutations_occurrences import OCCURRENCES
+from tests.rules.mutations_permits import PERMITS
+from tests.rules.mutations_scanning import SCANNING
+from tests.rules.mutations_sessions import SESSIONS
+
+MUTATIONS = (*OCCURRENCES, *SESSIONS, *LOSSES, *PERMITS, *SCANNING)
