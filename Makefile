@@ -9,6 +9,9 @@ ARGS ?=
 DEMO ?= 1
 UPGRADE ?=
 BIN := .venv/bin
+# Tests with real processes measure delays and have the machine to themselves.
+TESTS = $(if $(ARGS),$(BIN)/python -m pytest $(ARGS),$(BIN)/python -m pytest -n auto \
+  --ignore=tests/processes && $(BIN)/python -m pytest tests/processes)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup up test check cover bench fmt docs docs-check lock clean check-python
@@ -30,14 +33,15 @@ up: setup ## run the scheduler with its demo jobs, on SQLite in this folder
 	$(BIN)/dynsched up $(if $(filter 0,$(DEMO)),,--demo) $(ARGS)
 
 test: setup ## run the tests and doctests
-	$(BIN)/python -m pytest$(if $(ARGS), $(ARGS))
+	$(TESTS)
 
 check: setup ## all that CI asks: format, lint, types, import contracts, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest$(if $(ARGS), $(ARGS))
+	$(BIN)/python tools/generate_docs.py --check
+	$(TESTS)
 
 cover: setup ## run the tests and say which lines they leave out
 	$(BIN)/coverage erase

@@ -238,3 +238,11 @@ def test_documents_are_plain_ascii(program: Program) -> None:
     add(program, "echo", "--tag", "note=žluťoučký", name="a")
     assert program("job", "list", "--json").out.isascii()
     assert program.json("job", "list")[0]["tags"] == {"note": "žluťoučký"}
+
+
+def test_a_store_is_resized_from_a_coming_minute_on(program: Program) -> None:
+    """The answer says from when; a call that changes nothing is refused."""
+    document = program.json("resize", "--lanes", "4")
+    assert (document["lanes"], document["shards"]) == (4, 1)
+    assert document["holds_from"] > "2026"
+    assert "nothing is to change" in program.error("resize")

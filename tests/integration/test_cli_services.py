@@ -201,11 +201,14 @@ def test_two_ups_share_one_store(program: Program, processes: ExitStack) -> None
     assert [run["attempt"] for run in runs] == [1] * 20
 
 
-def test_a_reader_that_leaves_early_makes_no_noise(program: Program, processes: ExitStack) -> None:
-    """`dynsched run list | head -1`: nothing on standard error."""
+@pytest.mark.parametrize("call", [("run", "list", "--json"), ("stats",)], ids=" ".join)
+def test_a_reader_that_leaves_early_makes_no_noise(
+    program: Program, processes: ExitStack, call: tuple[str, ...]
+) -> None:
+    """`dynsched run list | head -1`: nothing on standard error, for much to write or little."""
     for number in range(30):
         program("job", "add", f"j{number}", "--now", "--handler", "echo")
-    process = start(processes, program, "run", "list", "--json")
+    process = start(processes, program, *call)
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None

@@ -12,6 +12,7 @@ from dynsched.domain.target import HandlerTarget
 from dynsched.services.permits import PermitDesk
 from dynsched.services.slots import Work
 from dynsched.services.specs import JobSpec
+from dynsched.settings import Settings
 from dynsched.storage.engine import Replace
 from dynsched.storage.runs import RunApplied
 from dynsched.testing.faults import Call, Fault
@@ -146,3 +147,17 @@ def test_a_jobs_coming_runs_do_not_hide_the_due_ones_of_another_job() -> None:
         operations.enqueue(ids[0], delay=timedelta(hours=1))
     operations.enqueue(ids[1])
     assert Process(world).worker.poll().started == 1
+
+
+def test_a_sweep_keeps_an_entry_of_the_map_that_others_still_write_under() -> None:
+    """A changed map is in force minutes later; an idle store is no proof that it already is."""
+    world = World.new(settings=Settings(sweep_period=timedelta(minutes=1)))
+    process = Process(world)
+    process.reaper.sweep()
+    process.operations.resize(lanes=3)
+    entries = []
+    for minutes in (2, 90):
+        world.clock.step(timedelta(minutes=minutes))
+        process.reaper.sweep()
+        entries.append(len(process.base.store.refresh().entries))
+    assert entries == [2, 1]

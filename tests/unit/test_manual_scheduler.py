@@ -11,7 +11,7 @@ from dynsched.domain.job import CatchUp, Overlap, Policies
 from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import RunState
 from dynsched.domain.target import HandlerTarget
-from dynsched.errors import NotFound
+from dynsched.errors import InvalidInput
 from dynsched.services.specs import CronSpec, JobSpec
 from dynsched.targets.app import App
 from dynsched.targets.context import AnyContext
@@ -59,8 +59,23 @@ def test_a_handler_can_be_enqueued_by_its_name(scheduler: ManualScheduler) -> No
     scheduler.enqueue("ok", 2)
     assert scheduler.run_due() == 2
     assert [run.state for run in scheduler.runs("ok")] == [RunState.DONE] * 2
-    with pytest.raises(NotFound):
+    with pytest.raises(InvalidInput):
         scheduler.enqueue("nobody")
+
+
+def test_a_handlers_declaration_holds_for_its_job() -> None:
+    """Attempts, overlap and the rest, as in production."""
+    app = App()
+
+    @app.job("report", max_attempts=3)
+    def report() -> None:
+        raise OSError
+
+    with ManualScheduler(app) as scheduler:
+        scheduler.enqueue("report")
+        scheduler.advance(hours=3)
+        (run,) = scheduler.runs("report")
+    assert (run.state, run.attempt) == (RunState.DEAD, 3)
 
 
 def test_nothing_runs_before_its_time(scheduler: ManualScheduler) -> None:

@@ -263,7 +263,7 @@ def test_the_newest_ended_runs_are_found_in_every_shard() -> None:
         ids.append(house.enqueue(job).run_id)
         house.work()
         house.clock.step(seconds=1)
-    found = house.views.list_runs(RunQuery(states=frozenset({RunState.DONE}), limit=4))
+    found = house.views.list_runs(RunQuery(limit=4))
     assert [run.run_id for run in found.items] == ids[:-5:-1]
     assert found.more
 

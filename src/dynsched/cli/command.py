@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -130,11 +128,8 @@ class Program(Group):
         for stream in (sys.stdout, sys.stderr):
             _never_fail_to_encode(stream)
         try:
+            # A reader that has left ends it here, quietly, with exit code 1: click sees to that.
             found = super().main(args, prog_name, standalone_mode=False, **extra)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            _close_quietly()
-            sys.exit(1)
         except (DynschedError, click.ClickException) as error:
             sys.exit(report(error))
         except click.Abort:
@@ -192,11 +187,3 @@ def _never_fail_to_encode(stream: TextIO) -> None:
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None and stream.errors == "strict":
         reconfigure(errors="backslashreplace")
-
-
-def _close_quietly() -> None:
-    """Let the interpreter's last flush go nowhere: the reader has left."""
-    with suppress(OSError, ValueError):
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
-    logging.raiseExceptions = False

@@ -13,7 +13,7 @@ from dynsched.cli.logs import configure_logging
 from dynsched.cli.next_instants import next_command
 from dynsched.cli.run import run_group
 from dynsched.cli.services import dispatcher_command, reaper_command, up_command, worker_command
-from dynsched.cli.store import init_command, stats_command
+from dynsched.cli.store import init_command, resize_command, stats_command
 from dynsched.cli.tenant import tenant_group
 
 
@@ -40,6 +40,7 @@ def main() -> None:
 for command in (
     next_command,
     init_command,
+    resize_command,
     up_command,
     dispatcher_command,
     worker_command,

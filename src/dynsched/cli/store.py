@@ -13,6 +13,7 @@ from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.tables import print_fields, print_json, print_table, span, when
 from dynsched.cli.values import DURATION
 from dynsched.cli.visible import visible
+from dynsched.domain.instants import minute_start, to_text
 from dynsched.errors import InvalidInput
 from dynsched.services.documents import stats_document
 from dynsched.services.views import Stats
@@ -78,6 +79,48 @@ def init_command(
     else:
         state = "made" if made else "was there already; nothing changed"
         click.echo(f"{visible(runtime.url)}: {state}")
+
+
+@click.command(
+    "resize",
+    cls=Command,
+    examples=("resize --lanes 8", "resize --shards 4 --lanes 8 --store 'dynamodb://prod'"),
+)
+@click.option("--shards", type=int, help="Parts of a minute; docs/capacity.md has the formula.")
+@click.option("--lanes", type=int, help="Parts of a queue.")
+@click.option("--spread", type=int, help="Parts of a job's runs that are not of its schedule.")
+@json_option
+@pass_runtime
+def resize_command(
+    runtime: Runtime,
+    /,
+    *,
+    shards: int | None,
+    lanes: int | None,
+    spread: int | None,
+    as_json: bool,
+) -> None:
+    """Raise or lower the store's counts while everything runs; nothing strands.
+
+    They hold from a minute some minutes ahead, when every process has read the map again.
+    Readers look at the larger count until the daily sweep has moved the last row.
+    """
+    if shards is None and lanes is None and spread is None:
+        raise InvalidInput("shards", "nothing is to change", "give --shards, --lanes or --spread")
+    entry = runtime.operations.resize(shards=shards, lanes=lanes, spread=spread).entries[-1]
+    begins = minute_start(entry.from_minute)
+    if as_json:
+        print_json(
+            {
+                "shards": entry.shards,
+                "lanes": entry.lanes,
+                "spread": entry.spread,
+                "holds_from": to_text(begins),
+            }
+        )
+    else:
+        counts = f"shards {entry.shards}, lanes {entry.lanes}, spread {entry.spread}"
+        click.echo(f"{counts} from {when(begins, runtime.now())} on")
 
 
 @click.command("stats", cls=Command, examples=("stats", "stats --json"))

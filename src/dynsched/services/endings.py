@@ -120,7 +120,7 @@ class Endings:
 
     def _follow(self, item: InHand, move: Transition) -> None:
         """Do what follows a way out: hints and marks, which may all be lost without harm."""
-        log_move(item.run.job_id if item.job is None else item.job.name, move)
+        log_move(None if item.job is None else item.job.name, move)
         if item.run.state is RunState.DEAD:
             self._alert(item.run)
         try:

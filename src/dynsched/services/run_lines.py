@@ -12,18 +12,19 @@ log = logging.getLogger("dynsched.worker.runs")
 _QUIET = frozenset({Event.STEP_BACK, Event.ASK_CANCEL, Event.PULL_FORWARD, Event.MARK_WAITER})
 
 
-def log_move(job_name: str, move: Transition) -> None:
+def log_move(job_name: str | None, move: Transition) -> None:
     """Write a line about a run's way out, unless nobody listens.
 
     Args:
-        job_name: its job's name; its id where the job was not read.
+        job_name: its job's name; None where the job was not read.
         move: the transition as it was applied.
     """
     level = logging.DEBUG if move.event in _QUIET else logging.INFO
     if log.isEnabledFor(level):
         run = move.after
         extra = {"run_id": run.run_id, "job_name": job_name, "attempt": run.attempt}
-        log.log(level, "%s %s: %s", job_name, run.run_id, words(run), extra=extra)
+        about = run.run_id if job_name is None else f"{job_name} {run.run_id}"
+        log.log(level, "%s: %s", about, words(run), extra=extra)
 
 
 def words(run: Run) -> str:

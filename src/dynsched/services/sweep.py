@@ -139,10 +139,11 @@ class DailySweep:
     def _drop_old_entries(self, now: datetime) -> None:
         """Forget older entries of the map once a sweep found nothing under them any more.
 
-        Not before the newest one has been in force for a while: until then there are processes
-        that write by the older ones.
+        Not before the newest one has been in force for a while: until then others rightly write
+        under the older ones.
         """
         topology = self._store.topology
-        settled = minute_start(topology.entries[-1].from_minute) + OVERDUE <= now
-        if len(topology.entries) > 1 and settled and not self._swept.moved + self._swept.failed:
+        if len(topology.entries) == 1 or self._swept.moved or self._swept.failed:
+            return
+        if minute_start(topology.entries[-1].from_minute) + OVERDUE <= now:
             self._store.control.write_map(topology.newest())

@@ -219,8 +219,8 @@ class RecordingEngine:
         seen = None if isinstance(write, PutNew) else write.seen
         if seen != (None if known is None else known.version):
             self.history.misread.append(
-                f"4: {write.key.pk} {write.key.sk} was written over {_told(known)} under a guard for"
-                f" {'no row' if seen is None else f'version {seen}'}"
+                f"4: {write.key.pk} {write.key.sk} was written over {_told(known)},"
+                f" guarded by {'no row' if seen is None else f'version {seen}'}"
             )
 
     def _note_purged(self, now_s: int) -> None:

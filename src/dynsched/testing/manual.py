@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from random import Random
-from typing import Any
 
 from dynsched.bootstrap import (
     build_dispatcher,
-    build_operations,
     build_reaper,
     build_worker,
     init_store,
     open_base,
 )
+from dynsched.client import Client
 from dynsched.domain.instants import minute_of
 from dynsched.domain.job import Job
 from dynsched.domain.payload import Json
 from dynsched.domain.run import Run
-from dynsched.domain.target import HandlerTarget
-from dynsched.errors import InvalidInput, NotFound
+from dynsched.errors import InvalidInput
 from dynsched.services.dispatcher import TickReport
 from dynsched.services.reaper import SweepReport
 from dynsched.services.slots import InlineSlots, Work
-from dynsched.services.specs import JobSpec
 from dynsched.settings import Settings
 from dynsched.storage.codec import decode_job
 from dynsched.storage.engine import Engine
@@ -77,17 +74,13 @@ class ManualScheduler:
     ...     [run.state.value for run in scheduler.runs("greet")]
     ['done']
 
-    A job with a schedule, over a whole day:
+    A handler with a schedule, over a whole day:
 
-    >>> from dynsched.services.specs import CronSpec
+    >>> @app.job("hourly", cron="0 * * * *")
+    ... def hourly():
+    ...     pass
     >>> with ManualScheduler(app) as scheduler:
-    ...     spec = JobSpec(
-    ...         name="hourly",
-    ...         target=HandlerTarget("greet"),
-    ...         schedule=CronSpec(expr="0 * * * *"),
-    ...         payload="all",
-    ...     )
-    ...     job = scheduler.operations.create(spec)
+    ...     jobs = scheduler.declare()
     ...     scheduler.advance(days=1)
     25
     """
@@ -115,7 +108,8 @@ class ManualScheduler:
         )
         init_store(self._base)
         self.store = self._base.store
-        self.operations = build_operations(self._base)
+        self._client = Client(self._base, self.app)
+        self.operations = self._client.operations
         self._dispatcher = build_dispatcher(self._base)
         self._reaper = build_reaper(self._base)
         self._parts = build_worker(self._base, self.app, queues=queues, slots=InlineSlots())
@@ -247,31 +241,41 @@ class ManualScheduler:
         return self.operations.find(name, tenant)
 
     def enqueue(
-        self, job: str, payload: Json = None, *, tenant: str = "default", **how: Any
+        self,
+        name: str,
+        payload: Json = None,
+        *,
+        tenant: str = "default",
+        at: datetime | None = None,
+        delay: timedelta | None = None,
+        priority: str | None = None,
+        key: str | None = None,
     ) -> Run:
-        """Make a run of a job; of a handler's own name, the job is made with its first run.
+        """Make a run of a job; a handler's job is made with its first run.
 
         Args:
-            job: name or id of the job, or name of a handler.
+            name: the job's name, or the name of a handler.
             payload: what the run carries.
             tenant: whose job it is.
-            how: see `Operations.enqueue`: `at`, `delay`, `priority`, `key`, `force`.
+            at: when it may start.
+            delay: or how long from now.
+            priority: high, default or bulk.
+            key: equal keys of one job are one run.
 
         Raises:
-            NotFound: there is no such job and no such handler.
+            InvalidInput: there is no such job or handler, or a value is wrong.
         """
-        try:
-            job_id = self.job(job, tenant=tenant).job_id
-        except NotFound:
-            if job not in self.app.handlers:
-                raise
-            spec = JobSpec(name=job, target=HandlerTarget(job), tenant=tenant)
-            job_id = self.operations.create(spec).job_id
-        run = self.operations.enqueue(job_id, payload, **how)
+        run = self._client.enqueue(
+            name, payload, tenant=tenant, at=at, delay=delay, priority=priority, key=key
+        )
         if self._inline:
             self.run_due()
             run = self.operations.get_run(run.run_id)
         return run
+
+    def declare(self) -> list[Job]:
+        """Make the jobs whose handlers declare a schedule, as a starting worker does."""
+        return self._client.declare()
 
     def runs(self, job: str, *, tenant: str = "default") -> list[Run]:
         """Return a job's runs, the latest instant first."""
