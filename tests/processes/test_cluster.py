@@ -13,6 +13,7 @@ import pytest
 
 from dynsched.bootstrap import CLOCK_VARIABLE
 from dynsched.domain.instants import minute_of, minute_start
+from dynsched.domain.job import Overlap, Policies
 from dynsched.domain.run import RunState
 from dynsched.domain.target import HandlerTarget
 from dynsched.services.specs import CronSpec, JobSpec
@@ -38,19 +39,27 @@ class Pace:
     Attributes:
         factor: seconds of the store's clock in one second.
         within_s: real seconds after the last boundary until all runs have ended.
+        overlap: of the jobs. A store that takes longer than a minute of its clock for a boundary
+            needs `allow`, else a run is skipped while the one before it is still leased.
     """
 
     factor: float
     within_s: float
+    overlap: Overlap
 
 
-def create_jobs(stage: Stage, first: datetime) -> set[tuple[str, datetime]]:
+def create_jobs(stage: Stage, first: datetime, overlap: Overlap) -> set[tuple[str, datetime]]:
     """Create minutely jobs with three instants each; return each job and instant."""
     instants = [first + timedelta(minutes=number) for number in range(BOUNDARIES)]
     schedule = CronSpec(expr="* * * * *", start=first, end=instants[-1])
 
     def create(number: int) -> str:
-        spec = JobSpec(name=f"m{number}", target=HandlerTarget("touch"), schedule=schedule)
+        spec = JobSpec(
+            name=f"m{number}",
+            target=HandlerTarget("touch"),
+            schedule=schedule,
+            policies=Policies(overlap=overlap),
+        )
         return stage.operations.create(spec).job_id
 
     with ThreadPoolExecutor(4) as threads:
@@ -70,7 +79,7 @@ def rehearse(stage: Stage, pace: Pace) -> set[tuple[str, datetime]]:
     """Run a cluster over the boundaries; return what is to be run."""
     stage.init(shards=2, lanes=4)
     first = minute_start(minute_of(stage.base.clock.now() + CREATION) + 1)
-    expected = create_jobs(stage, first)
+    expected = create_jobs(stage, first, pace.overlap)
     jump_to(stage, first - timedelta(seconds=LEAD_S * pace.factor), pace.factor)
     for role in ROLES:
         stage.start(role)
@@ -115,7 +124,7 @@ def test_each_occurrence_is_one_row_and_one_start_on_sqlite(
     new_stage: NewStage, figure: Figure
 ) -> None:
     """Eight processes share one file through three boundaries, and end with exit code 0."""
-    pace = Pace(factor=6, within_s=60)
+    pace = Pace(factor=6, within_s=60, overlap=Overlap.SKIP)
     stage = new_stage(DYNSCHED_LEASE_S="120")
     check(stage, rehearse(stage, pace))
     figure(report("SQLite", delays_s(stage, pace.factor)))
@@ -127,7 +136,7 @@ def test_each_occurrence_is_one_row_and_one_start_on_dynamodb(
     new_stage: NewStage, figure: Figure
 ) -> None:
     """The same processes on an emulator of DynamoDB, by another URL only."""
-    pace = Pace(factor=2, within_s=90)
+    pace = Pace(factor=3, within_s=90, overlap=Overlap.ALLOW)
     with dummy_credentials():
         url = f"dynamodb://{fresh_prefix()}?region={REGION}&endpoint_url={quote(ministack_url())}"
         # The emulator's clock is the machine's, so the services' faster one is far off.

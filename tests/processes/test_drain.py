@@ -48,7 +48,7 @@ def test_a_draining_worker_hands_back_what_outlasts_the_grace(
     run_id = stage.work(60.0)
     stage.wait_for_start(run_id, fence=1, seconds=15)
     began = monotonic()
-    assert draining.stop(GRACE_S + 3) == 0
+    assert draining.stop(GRACE_S + 5) == 0
     figure(f"drain with a grace of {GRACE_S:g} s: exit after {monotonic() - began:.1f} s")
     run = stage.run(run_id)
     assert (run.state, run.attempt, run.spent, run.losses) == (RunState.READY, 1, 0, 0)

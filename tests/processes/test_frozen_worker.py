@@ -9,11 +9,11 @@ from tests.processes.conftest import NewStage
 from tests.processes.stage import Stage, wait_until
 
 SHORT = {
-    "DYNSCHED_LEASE_S": "3",
+    "DYNSCHED_LEASE_S": "4",
     "DYNSCHED_LEASE_MARGIN_S": "0.5",
     "DYNSCHED_REAPER_PERIOD_S": "0.5",
 }
-WORK_S = 1.5
+WORK_S = 2.0
 
 
 def frozen_and_thawed(stage: Stage) -> str:
