@@ -4,9 +4,9 @@ The floor is a bare loop of guarded writes: claim and complete each row, in WAL 
 waiting for the disk, with a sparse index of the rows that are due. The engine does the same with
 whole rows of JSON, versions, tokens and an index with two columns.
 
-    python bench/floor.py --rows 10000
-    python bench/floor.py --waiting 100000      # the same speeds with a long backlog?
-    python bench/floor.py --computing 1         # and beside a thread that computes?
+    python -m bench.floor --rows 10000
+    python -m bench.floor --waiting 100000      # the same speeds with a long backlog?
+    python -m bench.floor --computing 1         # and beside a thread that computes?
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 
+from bench.options import Options
+from bench.report import Figure
 from dynsched.storage.engine import Applied, Json, Key, Outcome, PutNew, Query, Replace, Row, Table
 from dynsched.storage.sqlite import SqliteEngine
 
@@ -260,6 +262,21 @@ def measure_engine(path: Path | None, rows: int, waiting: int) -> None:
             )
     with filled(None if path is None else path / "calls.db", backlog) as engine:
         measure_calls(engine, rows, backlog)
+
+
+def measure(options: Options) -> list[Figure]:
+    """Measure SQLite alone, for the table of all benchmarks."""
+    rows, figures = 10_000, []
+    for size in (1, 10, 32, 100):
+        path = options.folder / f"floor-{size}.db"
+        with closing(bare_store(path, rows, rows)) as connection:
+            began = time.perf_counter()
+            bare_by_index(connection, rows, size)
+            took_s = time.perf_counter() - began
+        name = f"claim + complete, found by index, by {size}"
+        note = f"10,000 at one instant: {took_s:.2f} s"
+        figures.append(Figure(name, rows / took_s, "runs/s", note=note))
+    return figures
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ illegal mixture cannot be built. `docs/lifecycle.md` is generated from `MOVES`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -136,7 +136,7 @@ def _transition(event: Event, before: Run, after: Run) -> Transition:
 
 def _next(run: Run, **changes: object) -> Run:
     """Return the run's next version; the constructors check what may change."""
-    return replace(run, version=run.version + 1, **changes)  # type: ignore[arg-type]
+    return run.changed(version=run.version + 1, **changes)
 
 
 def _seconds(instant: datetime) -> int:
@@ -170,8 +170,7 @@ def _released(
         **more,
     )
     if run.cancel_requested:
-        after = replace(
-            after,
+        after = after.changed(
             state=RunState.CANCELLED,
             reason="cancel requested",
             ended_at=now,

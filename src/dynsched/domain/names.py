@@ -38,6 +38,23 @@ def new_id(rng: Random, length: int = 13) -> str:
     return "".join(ALPHABET[bits >> 5 * place & 31] for place in range(length))
 
 
+def new_ordered_id(rng: Random, ms: int) -> str:
+    """Return a random id that sorts behind those made in earlier milliseconds.
+
+    Rows of one instant that lie in the order in which they were made are claimed from few pages
+    of a file, and in that order. The order comes round after twelve days.
+
+    Args:
+        rng: for the random part, as long as that of `new_id`.
+        ms: when it is made, milliseconds since 1970.
+
+    >>> new_ordered_id(Random(1), 31)[:6], new_ordered_id(Random(1), 32)[:6]
+    ('00000z', '000010')
+    """
+    time = "".join(ALPHABET[ms >> shift & 31] for shift in range(25, -1, -5))
+    return time + new_id(rng)
+
+
 def bucket_of(text: str, buckets: int) -> int:
     """Return a stable bucket in [0, buckets) for a text: the shard of a job, the lane of a run.
 

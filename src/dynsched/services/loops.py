@@ -24,7 +24,8 @@ reaper_log = logging.getLogger("dynsched.reaper")
 T = TypeVar("T")
 
 RETRY_S = 1.0  # pause after a step that failed
-IDLE_MIN_S = 0.05
+IDLE_MIN_S = 0.002  # after a claim: where one run was, more may come
+IDLE_ENDED_S = 0.05  # after an end, which may have let a waiting run go
 
 
 class Stopper:
@@ -198,8 +199,8 @@ class Pace:
         """Return the seconds to wait after a poll, unless the worker is woken."""
         if report.claimed and report.again:
             return 0.0
-        busy = bool(report.claimed or report.ended)
-        self._idle_s = IDLE_MIN_S if busy else min(2 * self._idle_s, self._idle_max_s)
+        longest_s = min(IDLE_ENDED_S, self._idle_max_s) if report.ended else self._idle_max_s
+        self._idle_s = min(IDLE_MIN_S if report.claimed else 2 * self._idle_s, longest_s)
         if report.next_at is None:
             return self._idle_s
         return min(self._idle_s, (report.next_at - now).total_seconds())

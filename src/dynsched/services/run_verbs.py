@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from dynsched.domain import lifecycle
-from dynsched.domain.instants import EPOCH, minute_of, to_utc
+from dynsched.domain.instants import EPOCH, minute_of, to_ms, to_utc
 from dynsched.domain.job import (
     Job,
     Priority,
 )
 from dynsched.domain.lifecycle import Transition
-from dynsched.domain.names import new_id
+from dynsched.domain.names import new_ordered_id
 from dynsched.domain.payload import Json, check_payload
 from dynsched.domain.run import TERMINAL, Run, RunKey, RunKind, RunState, occur, parse_run_id
 from dynsched.errors import Conflict, IllegalTransition, InvalidInput, NotFound
@@ -71,19 +71,53 @@ class RunVerbs(Verbs):
         return run if made[0] else self.get_run(run.run_id)
 
     def enqueue_many(
-        self, job_id: str, payloads: Sequence[Json], *, priority: Priority = Priority.BULK
+        self,
+        job_id: str,
+        payloads: Sequence[Json],
+        *,
+        at: datetime | None = None,
+        priority: Priority = Priority.BULK,
     ) -> list[Run]:
-        """Make a run for each payload, in commits of many; bulk priority unless told otherwise."""
+        """Make a run for each payload, in commits of many; bulk priority unless told otherwise.
+
+        Runs of one lane start in the order of their payloads, as far as there are free slots.
+
+        Args:
+            job_id: the job.
+            payloads: one for each run; None takes the job's.
+            at: when they may start; None is now.
+            priority: of all of them.
+        """
         now = self._clock.now()
+        start_at = _start_at(at, None, now)
         self._store.refresh_by(now)
         job = self._get(job_id)
-        runs = [self._manual(job, payload, now, priority, False) for payload in payloads]
+        runs = [
+            self._manual(job, payload, start_at, priority, False, nonce=nonce)
+            for payload, nonce in zip(payloads, self._nonces(now, len(payloads)), strict=True)
+        ]
         for start in range(0, len(runs), ENQUEUE_CHUNK):
             self._store.runs.create_many(runs[start : start + ENQUEUE_CHUNK], durable=True)
         return runs
 
+    def _nonces(self, now: datetime, count: int) -> list[str]:
+        """Return nonces in their order, so that runs of one instant start in that order."""
+        spread, ms = self._store.topology.writing(minute_of(now)).spread, to_ms(now)
+        rng = self._rng
+        return sorted(
+            f"{rng.randrange(spread) if spread > 1 else 0}-{new_ordered_id(rng, ms)}"
+            for _ in range(count)
+        )
+
     def _manual(
-        self, job: Job, payload: Json, at: datetime, priority: Priority | None, force: bool
+        self,
+        job: Job,
+        payload: Json,
+        at: datetime,
+        priority: Priority | None,
+        force: bool,
+        *,
+        nonce: str | None = None,
     ) -> Run:
         now = self._clock.now()
         text = None if payload is None else check_payload(payload)
@@ -92,11 +126,9 @@ class RunVerbs(Verbs):
             expiry = int((at + 2 * job.policies.retention - EPOCH).total_seconds())
             self._store.jobs.put_part(self._store.jobs.part_row(job.job_id, text, expiry))
             digest, text = digest_of(text), None
-        spread = self._store.topology.writing(minute_of(now)).spread
-        nonce = f"{self._rng.randrange(spread)}-{new_id(self._rng)}"
         return occur(
             job,
-            RunKey(job.job_id, at, RunKind.MANUAL, nonce),
+            RunKey(job.job_id, at, RunKind.MANUAL, nonce or self._nonces(now, 1)[0]),
             available_at=at,
             now=now,
             priority=priority,

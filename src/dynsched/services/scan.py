@@ -24,7 +24,10 @@ QUERIES_OF_TENANT = 4  # of these, where there are others
 CHUNK_MIN = 8
 CHUNK_BARREN = 100  # rows of a query among rows that must wait
 FRESH = timedelta(seconds=1)  # how long rows read ahead are used before the index is read again
-GAP = timedelta(milliseconds=50)  # least time between readings of a lane that had no more
+# Least time to the next reading of a lane that had no more: none behind one that found rows, since
+# more may have come; doubled by each reading that found none.
+GAP_MIN = timedelta(milliseconds=1)
+GAP_MAX = timedelta(milliseconds=50)
 BARREN = timedelta(seconds=10)  # how long a stretch of rows that must wait is not read again
 REMEMBERED_MAX = 10_000  # tenants and shares
 
@@ -54,6 +57,7 @@ class Lane:
         read_at: when that was.
         next_at: the earliest row seen that is not due yet.
         more: the reading ended before the lane did.
+        gap: least time to the next reading, unless there was more.
     """
 
     turn: str = ""
@@ -64,6 +68,7 @@ class Lane:
     read_at: datetime | None = None
     next_at: datetime | None = None
     more: bool = False
+    gap: timedelta = timedelta(0)
 
     def serves(self, want: int, now: datetime) -> bool:
         """Return whether what was read ahead is enough, or all there is."""
@@ -72,7 +77,11 @@ class Lane:
         if len(self.ahead) >= want:
             return True
         came = self.next_at is not None and self.next_at <= now
-        return not self.more and not came and now - self.read_at < GAP
+        return not self.more and not came and now - self.read_at < self.gap
+
+    def note_found(self, found: bool) -> None:
+        """Set the gap behind a reading that found something, or nothing."""
+        self.gap = timedelta(0) if found else min(GAP_MAX, max(GAP_MIN, 2 * self.gap))
 
     def pass_turns(self) -> None:
         """Let the turn pass behind what was taken since the last reading."""
@@ -132,6 +141,7 @@ class Scanner:
         lane.order = in_turn(found, lane.shares)
         lane.ahead = deque(lane.order)
         lane.read_at = now
+        lane.note_found(bool(found))
         return lane.ahead
 
     def _read(self, name: LaneName, lane: Lane, want: int, now: datetime) -> list[Run]:

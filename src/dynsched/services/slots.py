@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 
 Work = Callable[[], None]
@@ -12,29 +13,46 @@ Work = Callable[[], None]
 class ThreadSlots:
     """A fixed number of daemon threads, started as they are needed.
 
+    At most one thread is on its way at a time: it takes a piece of work and, if there is more,
+    calls the next. So handlers that return at once are run by one or two threads without waking
+    the others, which would fight the polling thread for the interpreter; one that waits for
+    something lets the next thread in.
+
     Args:
         count: most handlers at once, given-up ones not counted.
     """
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._work: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._work: deque[Work] = deque()
+        self._calls: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._busy = 0
+        self._idle = 0
+        self._coming = False
         self._lock = threading.Lock()
 
     def start(self, work: Work) -> None:
         """Run a piece of work on a free thread."""
         with self._lock:
-            self._busy += 1
-            if self._busy > len(self._threads) and len(self._threads) < self._count:
-                self._spawn()
-        self._work.put(work)
+            self._work.append(work)
+            self._call_one()
 
     def replace_one(self) -> None:
-        """Start one thread more, for a handler that was given up and does not return."""
+        """Let there be one thread more, for a handler that was given up and does not return."""
         with self._lock:
             self._count += 1
+            self._call_one()
+
+    def _call_one(self) -> None:
+        """Bring one thread on its way, unless there is no work or one is coming; under the lock."""
+        if self._coming or not self._work:
+            return
+        if self._idle:
+            self._idle -= 1
+            self._coming = True
+            self._calls.put(True)
+        elif len(self._threads) < self._count:
+            self._coming = True
             self._spawn()
 
     def _spawn(self) -> None:
@@ -45,20 +63,29 @@ class ThreadSlots:
         thread.start()
 
     def _serve(self) -> None:
+        called = True
+        while called:
+            self._work_off()
+            called = self._calls.get()
+
+    def _work_off(self) -> None:
+        """Run pieces of work until none is left."""
+        arrived = True
         while True:
-            work = self._work.get()
-            if work is None:
-                return
-            try:
-                work()
-            finally:
-                with self._lock:
-                    self._busy -= 1
+            with self._lock:
+                if arrived:
+                    self._coming = arrived = False
+                if not self._work:
+                    self._idle += 1
+                    return
+                work = self._work.popleft()
+                self._call_one()
+            work()
 
     def close(self) -> None:
         """End the threads that are idle; those with a handler end with the process."""
         for _ in self._threads:
-            self._work.put(None)
+            self._calls.put(False)
 
 
 class InlineSlots:

@@ -195,7 +195,8 @@ class Worker:
     def _on_end(self, item: InHand) -> None:
         """Note a handler's return; called on its slot's thread."""
         self._finished.put(item)
-        self.wake.set()
+        if not self.wake.is_set():  # a poll clears it before it looks at what has finished
+            self.wake.set()
 
     def _flush(self, report: PollReport, now: datetime) -> None:
         look_ahead = self._store.topology.look_ahead
