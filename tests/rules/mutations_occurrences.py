@@ -136,7 +136,7 @@ OCCURRENCES = (
     cut(
         "kindkey",
         "services/run_verbs.py",
-        "RunKey(job.job_id, at, RunKind.MANUAL, nonce)",
+        "RunKey(job.job_id, at, RunKind.MANUAL, nonce or self._nonces(now, 1)[0])",
         "RunKey(job.job_id, at, RunKind.CRON)",
         "test_a_manual_run_takes_no_occurrences_place",
     ),

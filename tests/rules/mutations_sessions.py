@@ -165,8 +165,8 @@ SESSIONS = (
     cut(
         "cancelflag",
         "domain/lifecycle.py",
-        "    if run.cancel_requested:\n        after = replace(",
-        "    if False:\n        after = replace(",
+        "    if run.cancel_requested:\n        after = after.changed(",
+        "    if False:\n        after = after.changed(",
         "test_a_cancel_outlives_the_holder",
         "test_a_cancelled_run_is_not_tried_again",
     ),
