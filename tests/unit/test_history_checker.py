@@ -261,6 +261,16 @@ def test_a_total_that_forgets_a_span_is_found(past: Past) -> None:
     assert past.found() == ["2"]
 
 
+def test_a_span_that_leaves_the_row_for_nowhere_is_found(past: Past) -> None:
+    """The look could not know any more that its instants are not to run."""
+    past.run()
+    span = Span(first=NOW, last=NOW, count=1, reason=SkipReason.CATCH_UP)
+    past.change_job(next_at=NOW + MINUTE, spans=(span,), skipped=1)
+    assert past.found() == []
+    past.change_job(spans=(), older_spans=True)
+    assert past.found() == ["2"]
+
+
 def test_a_run_that_is_skipped_although_it_is_named_is_found(past: Past) -> None:
     """Nothing was edited at its instant."""
     past.apply(lifecycle.skip(past.run(), now=NOW, reason=SkipReason.EDITED.value))

@@ -36,6 +36,9 @@ def check_occurrences(trail: Trail) -> Iterator[str]:
         if last.job is not None:
             yield from _gaps(last.job, last, rows.get(job_id, set()))
             yield from _miscounted(last.job, last)
+        for version in versions:
+            for at in version.lost:
+                yield f"2: job {job_id} forgets at {version.place} what began at {to_text(at)}"
     yield from _wrongly_skipped(trail)
 
 

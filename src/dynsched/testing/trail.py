@@ -61,12 +61,14 @@ class JobVersion:
         job: None once its row is gone.
         generations: all so far, oldest first.
         spans: all so far, oldest first.
+        lost: instants at which generations or spans begin that are neither in the row nor apart.
     """
 
     place: int
     job: Job | None
     generations: tuple[Generation, ...]
     spans: tuple[Span, ...]
+    lost: tuple[datetime, ...] = ()
 
 
 @dataclass(slots=True)
@@ -121,6 +123,7 @@ class _Reading:
         self.trail = Trail(starts=list(history.starts))
         self._spans: _ByInstant[Span] = {}
         self._generations: _ByInstant[Generation] = {}
+        self._apart: dict[str, set[datetime]] = {}
         self._runs: dict[Key, Run] = {}
         for change in history.changes:
             self._take(change)
@@ -133,8 +136,11 @@ class _Reading:
             self._take_job(change)
         elif key.table is Table.JOBS and key.sk.startswith("span#") and row is not None:
             self._note(self._spans, key.pk, [decode_span(row.body)])
+            self._apart.setdefault(key.pk, set()).add(decode_span(row.body).first)
         elif key.table is Table.JOBS and key.sk.startswith("gen#") and row is not None:
-            self._note(self._generations, key.pk, [decode_generation(row.body)])
+            generation = decode_generation(row.body)
+            self._note(self._generations, key.pk, [generation])
+            self._apart.setdefault(key.pk, set()).add(generation.effective_from)
         elif key.table is Table.CONTROL and key.pk == TENANTS and row is not None:
             cap = row.body.get("mr")
             self.trail.caps.setdefault(key.sk, []).append(cap if isinstance(cap, int) else None)
@@ -157,11 +163,18 @@ class _Reading:
         if job is not None:
             self._note(self._spans, job_id, job.spans)
             self._note(self._generations, job_id, job.generations)
+        spans = _in_order(self._spans, job_id)
+        generations = _in_order(self._generations, job_id)
+        kept = set(self._apart.get(job_id, ()))
+        if job is not None:
+            kept |= {*map(_begin, job.spans), *map(_begin, job.generations)}
+        begun = [*map(_begin, spans), *map(_begin, generations)]
         version = JobVersion(
             place=change.place,
             job=job,
-            generations=_in_order(self._generations, job_id),
-            spans=_in_order(self._spans, job_id),
+            generations=generations,
+            spans=spans,
+            lost=() if job is None else tuple(at for at in begun if at not in kept),
         )
         self.trail.jobs.setdefault(job_id, []).append(version)
 
