@@ -142,16 +142,8 @@ SESSIONS = (
     cut(
         "attempt",
         "domain/lifecycle.py",
-        "return _released(Event.STEP_BACK, run, available_at, now, reason=reason, waits=count)",
-        "return _released(\n"
-        "        Event.STEP_BACK,\n"
-        "        run,\n"
-        "        available_at,\n"
-        "        now,\n"
-        "        reason=reason,\n"
-        "        waits=count,\n"
-        "        attempt=run.attempt + 1,\n"
-        "    )",
+        'changes: dict[str, object] = {"reason": reason}',
+        'changes: dict[str, object] = {"reason": reason, "attempt": run.attempt + 1}',
         "test_a_step_back_counts_no_try",
     ),
     cut(

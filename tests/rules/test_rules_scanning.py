@@ -12,6 +12,7 @@ import pytest
 
 from dynsched.domain.job import Overlap, Priority
 from dynsched.domain.run import Run, RunState
+from dynsched.domain.target import HandlerTarget
 from dynsched.services.leadout import WAIT_MAX
 from tests.rules.small_world import WorkerProcess, World
 
@@ -172,3 +173,17 @@ def test_work_stays_in_its_queue(world: World) -> None:
     world.clock.step(seconds=5)
     assert world.states(*runs) == [RunState.READY]
     assert world.worker(queues=("gpu",)).poll().started == 1
+
+
+def test_a_run_whose_job_got_a_target_that_is_unknown_here_is_left_to_others(world: World) -> None:
+    """A job is given a new handler while its runs wait; old workers have not got it yet."""
+    job = world.job("a")
+    (run,) = world.enqueue(job)
+    world.operations.edit(job.job_id, target=HandlerTarget("new"))
+    old = world.worker()
+    for _ in range(3):
+        assert old.poll().started == 0
+        world.clock.step(seconds=2)
+    found = world.run(run)
+    assert (found.state, found.fence, found.attempt) == (RunState.READY, 1, 0)
+    assert found.needs == "handler:new"

@@ -193,11 +193,30 @@ def claim(run: Run, *, session: str, lease_ends_at: datetime | None = None) -> T
 
 
 def step_back(
-    run: Run, *, available_at: datetime, now: datetime, reason: str = "", waits: int | None = None
+    run: Run,
+    *,
+    available_at: datetime,
+    now: datetime,
+    reason: str = "",
+    waits: int | None = None,
+    needs: str | None = None,
 ) -> Transition:
-    """Give a claimed run back that was not started; no attempt is counted."""
-    count = run.waits if waits is None else waits
-    return _released(Event.STEP_BACK, run, available_at, now, reason=reason, waits=count)
+    """Give a claimed run back that was not started; no attempt is counted.
+
+    Args:
+        run: the claimed run.
+        available_at: when it may be claimed again.
+        now: the end, if a cancel was requested.
+        reason: why it did not start.
+        waits: how often it has waited now; None leaves it.
+        needs: what it needs, if its job was given another target; None leaves it.
+    """
+    changes: dict[str, object] = {"reason": reason}
+    if waits is not None:
+        changes["waits"] = waits
+    if needs is not None:
+        changes["needs"] = needs
+    return _released(Event.STEP_BACK, run, available_at, now, **changes)
 
 
 def _tried(run: Run, started_at: datetime) -> dict[str, object]:

@@ -108,6 +108,14 @@ class LeadOut:
             paused = looked.job is not None and looked.job.state is JobState.PAUSED
             reason = "job paused with hold" if paused else "its job cannot be evaluated here"
             return step_back(item, now + WAIT_MAX, now, reason)
+        if looked.found is Found.ELSEWHERE and looked.job is not None:
+            needs = looked.job.needs
+            return Ending(
+                item,
+                lambda row: lifecycle.step_back(
+                    row, available_at=run.available_at, now=now, needs=needs
+                ),
+            )
         return step_back(item, run.available_at, now, "")
 
     def _wait_for(self, run: Run, blocker: Run, *, ask_cancel: bool) -> None:

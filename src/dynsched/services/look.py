@@ -37,6 +37,7 @@ class Found(StrEnum):
     WAIT = "wait"  # for another run of the job
     CAP = "cap"  # its tenant's cap
     HOLD = "hold"  # the job is paused with hold
+    ELSEWHERE = "elsewhere"  # its job was given a target that this worker does not know
     AGAIN = "again"  # something changed under the look
 
 

@@ -44,13 +44,13 @@ class Refusals:
         self._reread = reread
         self._suspect: tuple[RunKey, datetime] | None = None  # for whom, and when last seen ready
 
-    def knows(self, run: Run) -> bool:
+    def knows(self, needs: str) -> bool:
         """Return whether this worker has what a run needs."""
-        known = self._known.get(run.needs)
+        known = self._known.get(needs)
         if known is None:
-            target = _stand_in(run.needs)
+            target = _stand_in(needs)
             known = target is None or self._runner.knows(target)
-            self._known[run.needs] = known
+            self._known[needs] = known
         return known
 
     def overdue(self, run: Run, now: datetime) -> bool:
@@ -61,7 +61,7 @@ class Refusals:
         """Return whether a due run may be claimed here now."""
         if run.run_id in self._hand:
             return False
-        if not self.knows(run) and not self.overdue(run, now):
+        if not self.knows(run.needs) and not self.overdue(run, now):
             return False
         if run.losses >= SUSPECT_LOSSES and len(self._hand):
             if now - run.available_at >= self._settings.suspect_patience:

@@ -11,7 +11,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
 from typing import Protocol
@@ -412,12 +412,14 @@ class Worker:
             for looked in self._look.at([item.run for item in claimed]):
                 item = items[looked.run.run_id]
                 item.job, item.permit = looked.job, looked.permit
-                if looked.found is Found.START and not self._refusals.knows(item.run):
-                    unknown.append(self._lead_out.unknown(item, self._settings.unknown_handler))
-                elif looked.found is Found.START:
-                    ready.append(item)
-                else:
+                if looked.found is not Found.START or looked.job is None:
                     refused.append((item, looked))
+                elif self._refusals.knows(looked.job.needs):
+                    ready.append(item)
+                elif looked.job.needs != item.run.needs:
+                    refused.append((item, replace(looked, found=Found.ELSEWHERE)))
+                else:
+                    unknown.append(self._lead_out.unknown(item, self._settings.unknown_handler))
             started = self._starter.prepare(ready)
         except Exception:
             self._stranded += claimed
