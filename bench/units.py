@@ -12,6 +12,8 @@ from bench.stores import HANDLER, Opened, spec
 from dynsched.bootstrap import build_operations, init_store, open_base
 from dynsched.domain.job import Overlap, Policies
 from dynsched.services.specs import AtSpec, CronSpec
+from dynsched.storage.engine import Table
+from dynsched.storage.item import row_size
 from dynsched.storage.metering import LabelReport, MeteringEngine
 from dynsched.storage.sqlite import SqliteEngine
 from dynsched.targets.app import App
@@ -21,8 +23,15 @@ USD_PER_MILLION_WRITES = 0.625
 USD_PER_MILLION_READS = 0.125
 MINUTES_A_MONTH = 365.25 / 12 * 24 * 60
 DAYS_A_MONTH = 365.25 / 12
-STEPS = ("tick", "poll", "heartbeat", "sweep")
-BY_RUN = frozenset({"tick", "poll"})  # steps whose cost grows with the runs
+STEPS = {
+    "tick": "idle dispatcher",
+    "sweep": "idle reaper",
+    "poll": "idle worker, polling",
+    "heartbeat": "idle worker, heartbeats",
+}
+JOBS = 1_000
+MINUTES = 3
+IDLE_USD_MOST = 5.0
 
 
 class Metered:
@@ -58,6 +67,12 @@ class Metered:
         self._simulation.run(timedelta(minutes=minutes))
         return self._meter.report()
 
+    def largest_row(self) -> int:
+        """Return the bytes of the largest job or run row."""
+        engine, tables = self.store.base.store.engine, (Table.JOBS, Table.RUNS)
+        pages = [engine.scan(table, 4 * JOBS) for table in tables]
+        return max(row_size(row) for page in pages for row in page.rows)
+
     def sweep(self) -> LabelReport:
         """Return what the daily sweep costs."""
         self._meter.reset()
@@ -75,32 +90,28 @@ def price(writes: float, reads: float) -> float:
 
 
 def _occurrences(
-    title: str, policies: Policies | None, *, keep_ended: bool, most: tuple[float, float], jobs: int
+    title: str, policies: Policies | None, *, keep_ended: bool, most: tuple[float, float]
 ) -> list[Figure]:
-    metered = Metered(jobs, policies, keep_ended=keep_ended)
-    minutes = 3
-    report = metered.over(minutes)
-    assert metered.runs == jobs * minutes, f"{metered.runs} runs of {jobs * minutes}"
-    writes = sum(report[step]["write"] for step in BY_RUN) / metered.runs
-    reads = sum(report[step]["read"] for step in BY_RUN) / metered.runs
-    figures = [
-        Figure(f"{title}: write units a run", writes, "units", most=most[0]),
-        Figure(f"{title}: read units a run", reads, "units", most=most[1]),
-    ]
-    for step in ("tick", "poll"):
-        share = report[step]
-        figures.append(
-            Figure(
-                f"  of these, {step}",
-                share["write"] / metered.runs,
-                "units",
-                note=f"written; {share['read'] / metered.runs:.2f} read",
-            )
-        )
-    figures.append(
-        Figure(f"{title}: a million runs", price(writes, reads) * 1e6, "USD", note="computed")
+    """Return what an occurrence costs; cursors are no part of it and are told with the idle."""
+    metered = Metered(JOBS, policies, keep_ended=keep_ended)
+    report = metered.over(MINUTES)
+    runs = metered.runs
+    assert runs == JOBS * MINUTES, f"{runs} runs of {JOBS * MINUTES}"
+    cursors = report["tick"]["places"]["control"]["write"]
+    tick, poll = report["tick"], report["poll"]
+    writes = (tick["write"] - cursors + poll["write"]) / runs
+    reads = (tick["read"] + poll["read"]) / runs
+    split = (
+        f"tick {(tick['write'] - cursors) / runs:.2f}, worker {poll['write'] / runs:.2f}",
+        f"tick {tick['read'] / runs:.2f}, worker {poll['read'] / runs:.2f}",
     )
-    return figures
+    dollars = price(writes, reads) * 1e6
+    return [
+        Figure(f"{title}: written by a run", writes, "units", most=most[0], note=split[0]),
+        Figure(f"{title}: read by a run", reads, "units", most=most[1], note=split[1]),
+        Figure(f"{title}: a million runs", dollars, "USD", note="computed"),
+        Figure(f"{title}: largest row", metered.largest_row(), "bytes", most=1024),
+    ]
 
 
 def _idle(jobs: int) -> list[Figure]:
@@ -112,38 +123,28 @@ def _idle(jobs: int) -> list[Figure]:
     report = metered.over(minutes)
     figures: list[Figure] = []
     total = 0.0
-    for step in STEPS:
+    for step, name in STEPS.items():
         writes, reads = report[step]["write"] / minutes, report[step]["read"] / minutes
         total += price(writes, reads) * MINUTES_A_MONTH
-        figures.append(
-            Figure(f"idle {step}: write units a minute", writes, "units", note=f"{reads:.1f} read")
-        )
+        note = f"and {reads:.1f} read"
+        figures.append(Figure(f"{name}: written a minute", writes, "units", note=note))
     swept = metered.sweep()
-    daily = price(swept["write"], swept["read"]) * DAYS_A_MONTH
-    figures.append(
-        Figure("daily sweep over them: read units", swept["read"], "units", note="once a day")
-    )
-    figures.append(
-        Figure(
-            f"idle, {jobs:,} jobs stored: a month",
-            total + daily,
-            "USD",
-            most=5.0,
-            note="one dispatcher, reaper and worker; computed",
-        )
-    )
-    return figures
+    total += price(swept["write"], swept["read"]) * DAYS_A_MONTH
+    title = f"idle, {jobs:,} jobs stored"
+    note = "one dispatcher, reaper and worker; computed"
+    return [
+        *figures,
+        Figure(f"daily sweep, {jobs:,} jobs: read a day", swept["read"], "units"),
+        Figure(f"{title}: a month", total, "USD", most=IDLE_USD_MOST, note=note),
+    ]
 
 
 def measure(options: Options) -> list[Figure]:
     """Meter a thousand minutely jobs at the defaults and at their cheapest, and an idle store."""
-    jobs = 1_000
-    say(f"units: {jobs} minutely jobs, defaults")
-    figures = _occurrences("defaults", None, keep_ended=True, most=(12.0, 4.0), jobs=jobs)
-    say(f"units: {jobs} minutely jobs, overlap allow, ended index off")
+    say(f"units: {JOBS} minutely jobs, defaults")
+    figures = _occurrences("defaults", None, keep_ended=True, most=(12.0, 4.0))
+    say(f"units: {JOBS} minutely jobs, overlap allow, ended index off")
     cheap = Policies(overlap=Overlap.ALLOW)
-    figures += _occurrences(
-        "allow, no ended index", cheap, keep_ended=False, most=(10.0, 2.0), jobs=jobs
-    )
+    figures += _occurrences("allow, no ended index", cheap, keep_ended=False, most=(10.0, 2.0))
     say("units: idle store")
     return figures + _idle(1_000 if options.quick else 10_000)

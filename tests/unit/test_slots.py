@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -90,6 +91,23 @@ def test_ten_thousand_short_pieces_all_run_once() -> None:
         slots.start(lambda number=number: note(number))  # type: ignore[misc]
     assert done.wait(WITHIN_S)
     assert sorted(seen) == list(range(10_000))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_died_is_replaced(gate: threading.Event) -> None:
+    """A piece of work that raises takes its thread along, but not its slot."""
+    slots, held, dead = ThreadSlots(1), Held(gate), list[threading.Thread]()
+
+    def die() -> None:
+        dead.append(threading.current_thread())
+        sys.exit(1)
+
+    start_all(slots, die, 3)
+    slots.start(held.work)
+    assert held.reached(1)
+    for thread in dead:
+        thread.join(WITHIN_S)
+    assert len(dead) == 3
 
 
 def test_closing_ends_the_idle_threads(gate: threading.Event) -> None:

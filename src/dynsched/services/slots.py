@@ -49,24 +49,30 @@ class ThreadSlots:
             return
         if self._idle:
             self._idle -= 1
-            self._coming = True
             self._calls.put(True)
         elif len(self._threads) < self._count:
-            self._coming = True
             self._spawn()
+        else:
+            return
+        self._coming = True
 
     def _spawn(self) -> None:
         thread = threading.Thread(
             target=self._serve, name=f"dynsched-slot-{len(self._threads)}", daemon=True
         )
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
 
     def _serve(self) -> None:
         called = True
-        while called:
-            self._work_off()
-            called = self._calls.get()
+        try:
+            while called:
+                self._work_off()
+                called = self._calls.get()
+        finally:
+            with self._lock:
+                self._threads.remove(threading.current_thread())
+                self._call_one()  # in the place of one that a piece of work took along
 
     def _work_off(self) -> None:
         """Run pieces of work until none is left."""
@@ -84,8 +90,9 @@ class ThreadSlots:
 
     def close(self) -> None:
         """End the threads that are idle; those with a handler end with the process."""
-        for _ in self._threads:
-            self._calls.put(False)
+        with self._lock:
+            for _ in self._threads:
+                self._calls.put(False)
 
 
 class InlineSlots:

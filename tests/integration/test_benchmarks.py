@@ -1,0 +1,38 @@
+"""The benchmarks whose figures do not depend on the machine's speed keep their budgets."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+# As the console script has it: the package and the benchmarks, wherever the tests run from.
+RUN = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'src')!r}]; import runpy; "
+MODULE = "runpy.run_module('bench', run_name='__main__', alter_sys=True)"
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command."""
+    command = [sys.executable, "-c", RUN + MODULE, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_capacity_units_and_requests_a_tick_are_within_budget(tmp_path: Path) -> None:
+    """A write more for each run, or a tick that reads what is not due, costs every user money."""
+    file = tmp_path / "figures.json"
+    done = bench("units", "tick", "--quick", "--strict", "--json", str(file))
+    assert done.returncode == 0, done.stdout
+    figures: dict[str, list[dict[str, Any]]] = json.loads(file.read_text("utf-8"))["figures"]
+    judged = [figure for listed in figures.values() for figure in listed if figure["budget"]]
+    assert len(judged) >= 9
+    assert all(figure["ok"] for figure in judged)
+
+
+def test_an_unknown_benchmark_is_refused_with_the_names() -> None:
+    """A slip of the pen measures nothing for minutes."""
+    done = bench("unit")
+    assert done.returncode == 2
+    assert "'units'" in done.stderr
