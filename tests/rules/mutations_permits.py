@@ -116,8 +116,8 @@ PERMITS = (
     cut(
         "waiter",
         "domain/overlap.py",
-        "if first and policy is Overlap.SKIP and blocked:",
-        "if False:",
+        "return None if late else blocker",
+        "return None",
         "test_skip_skips_a_later_run_and_names_the_running_one",
     ),
     cut(
@@ -137,8 +137,8 @@ PERMITS = (
     cut(
         "waiter",
         "domain/overlap.py",
-        "if first and waiting and policy is Overlap.QUEUE_ONE:",
-        "if False:",
+        "return waiting if waiting is not None and waiting.run_id < run.run_id else None",
+        "return None",
         "test_queue_one_keeps_the_first_waiter",
     ),
     cut(
@@ -152,15 +152,15 @@ PERMITS = (
     cut(
         "waiter",
         "domain/overlap.py",
-        "if first and waiting and policy is Overlap.CANCEL_RUNNING and str(waiter) > run.run_id:",
+        "if other is not None and other.scheduled_for > run.scheduled_for:",
         "if False:",
         "test_cancel_running_stops_the_running_one_and_keeps_the_newest",
     ),
     cut(
         "waiter",
         "domain/overlap.py",
-        "            policy is Overlap.CANCEL_RUNNING,\n",
-        "            False,\n",
+        "policy is Overlap.CANCEL_RUNNING and blocker.scheduled_for <= run.scheduled_for,",
+        "False,",
         "test_cancel_running_stops_the_running_one_and_keeps_the_newest",
     ),
     cut(

@@ -149,8 +149,8 @@ SESSIONS = (
     cut(
         "cancelflag",
         "services/cancelling.py",
-        "outcome = store.runs.apply(lifecycle.ask_cancel(current))",
-        "outcome = RunApplied(lifecycle.ask_cancel(current).after)",
+        "outcome = store.runs.apply(lifecycle.ask_cancel(current, reason=reason))",
+        "outcome = RunApplied(lifecycle.ask_cancel(current, reason=reason).after)",
         "test_a_cancel_outlives_the_holder",
         "test_a_cancelled_run_is_not_tried_again",
     ),

@@ -5,12 +5,14 @@ Each docstring tells the schedule of events by which the rule's absence shows.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from dynsched.domain.job import CatchUp, Job, Overlap
+from dynsched.domain.overlap import Answer, decide_overlap
 from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import Run, RunState
 from tests.rules.small_world import EVERY_MINUTE, WorkerProcess, World, at
@@ -111,13 +113,14 @@ class Minutely:
         self.job = world.job("a", EVERY_MINUTE, overlap=overlap, **choices)
         self.dispatcher, self.worker = world.dispatcher(), world.worker()
 
-    def until(self, text: str) -> list[Run]:
+    def until(self, text: str, *, polling: bool = True) -> list[Run]:
         """Let everybody work up to an instant; return the runs that are due by then."""
         while self.world.now < at(text):
             self.world.clock.step(seconds=5)
             self.dispatcher.tick()
             self.worker.beat()
-            self.worker.poll()
+            if polling:
+                self.worker.poll()
         return [run for run in self.world.runs(self.job) if run.scheduled_for <= self.world.now]
 
 
@@ -271,12 +274,37 @@ def test_a_forced_run_does_not_wait(world: World) -> None:
 
 
 def test_queue_one_keeps_the_first_of_those_that_are_looked_at_together(world: World) -> None:
-    """After an outage six runs are claimed at once; all are leased while they are judged."""
-    job = world.job("a", EVERY_MINUTE, overlap=Overlap.QUEUE_ONE, catch_up=CatchUp.ALL)
+    """09:01 runs on; a worker that is new claims 09:02 to 09:04 at once and judges them leased."""
+    minutely = Minutely(world, Overlap.QUEUE_ONE)
+    minutely.until("09:01:10")
+    minutely.until("09:04:10", polling=False)
+    world.worker(slots=8).poll()
+    first, *others = minutely.until("09:04:10")
+    assert first.state is RunState.LEASED
+    assert [run.state for run in others] == [RunState.READY, *[RunState.SKIPPED] * 2]
+
+
+@pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE_ONE])
+def test_runs_that_are_late_together_take_turns(world: World, overlap: Overlap) -> None:
+    """After an outage six are due; none of them became due while another was running."""
+    job = world.job("a", EVERY_MINUTE, overlap=overlap, catch_up=CatchUp.ALL)
     world.clock.step(minutes=6)
     world.dispatcher().tick()
     world.clock.step(seconds=10)
     world.worker(slots=8).poll()
-    *missed, fresh = [run.state for run in world.runs(job)]
-    assert fresh is RunState.LEASED
-    assert missed == [RunState.READY, *[RunState.SKIPPED] * 4]
+    states = [run.state for run in world.runs(job) if run.scheduled_for <= world.now]
+    assert sorted(states) == [RunState.LEASED, *[RunState.READY] * (len(states) - 1)]
+
+
+def test_an_older_run_makes_way_for_a_newer_one_that_runs(world: World) -> None:
+    """09:02 starts before 09:01, which was put back; cancel_running keeps the newest."""
+    older, newer = Minutely(world, Overlap.CANCEL_RUNNING).until("09:02:10", polling=False)
+    decision = decide_overlap(
+        older,
+        Overlap.CANCEL_RUNNING,
+        holder=(newer.run_id, 1),
+        waiter=None,
+        holder_run=replace(newer, state=RunState.LEASED, fence=1),
+        waiter_run=None,
+    )
+    assert (decision.answer, decision.ask_cancel) == (Answer.SKIP, False)

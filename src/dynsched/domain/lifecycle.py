@@ -17,6 +17,7 @@ from dynsched.errors import IllegalTransition
 
 POISON_LOSSES = 3
 SUSPECT_LOSSES = 2
+CANCEL_REQUESTED = "cancel requested"
 
 
 class Event(StrEnum):
@@ -148,6 +149,7 @@ def _ended(event: Event, run: Run, state: RunState, now: datetime, **more: objec
         run,
         state=state,
         session=None,
+        leased_at=None,
         lease_ends_at=None,
         ended_at=now,
         expires_at_s=_seconds(now + run.retention),
@@ -165,6 +167,7 @@ def _released(
         run,
         state=state,
         session=None,
+        leased_at=None,
         lease_ends_at=None,
         available_at=available_at,
         **more,
@@ -172,19 +175,26 @@ def _released(
     if run.cancel_requested:
         after = after.changed(
             state=RunState.CANCELLED,
-            reason="cancel requested",
+            reason=run.reason or CANCEL_REQUESTED,
             ended_at=now,
             expires_at_s=_seconds(now + run.retention),
         )
     return _transition(event, run, after)
 
 
-def claim(run: Run, *, session: str, lease_ends_at: datetime | None = None) -> Transition:
+def claim(
+    run: Run,
+    *,
+    session: str,
+    now: datetime | None = None,
+    lease_ends_at: datetime | None = None,
+) -> Transition:
     """Take a ready run for a session under the next fence."""
     after = _next(
         run,
         state=RunState.LEASED,
         session=session,
+        leased_at=now,
         lease_ends_at=lease_ends_at,
         fence=run.fence + 1,
         reason="",
@@ -400,9 +410,10 @@ def restore(run: Run) -> Transition:
     return _transition(Event.RESTORE, run, _next(run, hidden=False))
 
 
-def ask_cancel(run: Run) -> Transition:
-    """Ask the holder of a leased run to stop; its fence stays."""
-    return _transition(Event.ASK_CANCEL, run, _next(run, cancel_requested=True))
+def ask_cancel(run: Run, *, reason: str = CANCEL_REQUESTED) -> Transition:
+    """Ask the holder of a leased run to stop; its fence stays, the first reason too."""
+    asked = _next(run, cancel_requested=True, reason=run.reason or reason)
+    return _transition(Event.ASK_CANCEL, run, asked)
 
 
 def pull_forward(run: Run, *, now: datetime) -> Transition:

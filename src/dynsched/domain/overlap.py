@@ -3,6 +3,9 @@
 The permit names its holder (run and fence). It is free when the run that it names is not leased
 under the fence that it names, so nothing has to release it. An older claim of the same run has
 another fence: it does not count as the holder, and does not write itself over a newer one.
+
+Only a run that became due while another was running is skipped, or is the one that waits. Runs that
+were due before the other one was claimed are late together: they take turns.
 """
 
 from __future__ import annotations
@@ -82,25 +85,49 @@ def decide_overlap(
         # in, nobody would see the newer lease any more.
         return OverlapDecision(Answer.WAIT, holder, waiter)
     first = run.key.kind is RunKind.CRON and run.replays == 0 and run.attempt == 0
-    blocked = holder != me and holds(holder, holder_run)
-    waiting = (
-        waiter is not None
-        and waiter != run.run_id
-        and waiter_run is not None
-        and waiter_run.state in WAITING
+    blocker = holder_run if holder != me and holds(holder, holder_run) else None
+    late = blocker is not None and _was_due_before(run, blocker)
+    waits = waiter != run.run_id and waiter_run is not None and waiter_run.state in WAITING
+    preferred = _preferred(policy, run, blocker, waiter_run if waits else None, late=late)
+    if first and preferred is not None:
+        return OverlapDecision(Answer.SKIP, holder, waiter, preferred)
+    if blocker is None:
+        return OverlapDecision(Answer.GRANT, me, None if waiter == run.run_id else waiter)
+    return OverlapDecision(
+        Answer.WAIT,
+        holder,
+        run.run_id if first and not late else waiter,
+        blocker,
+        policy is Overlap.CANCEL_RUNNING and blocker.scheduled_for <= run.scheduled_for,
     )
-    if first and policy is Overlap.SKIP and blocked:
-        return OverlapDecision(Answer.SKIP, holder, waiter, holder_run)
-    if first and waiting and policy is Overlap.QUEUE_ONE:
-        return OverlapDecision(Answer.SKIP, holder, waiter, waiter_run)
-    if first and waiting and policy is Overlap.CANCEL_RUNNING and str(waiter) > run.run_id:
-        return OverlapDecision(Answer.SKIP, holder, waiter, waiter_run)
-    if blocked:
-        return OverlapDecision(
-            Answer.WAIT,
-            holder,
-            run.run_id if first else waiter,
-            holder_run,
-            policy is Overlap.CANCEL_RUNNING,
-        )
-    return OverlapDecision(Answer.GRANT, me, None if waiter == run.run_id else waiter)
+
+
+def _preferred(
+    policy: Overlap, run: Run, blocker: Run | None, waiting: Run | None, *, late: bool
+) -> Run | None:
+    """Return the run for whose sake a first start is skipped, None if it is not.
+
+    Args:
+        policy: the job's.
+        run: the claimed run.
+        blocker: the run that holds the permit.
+        waiting: another run that waits for it.
+        late: the claimed run was due before the blocker was claimed.
+    """
+    if policy is Overlap.SKIP:
+        return None if late else blocker
+    if policy is Overlap.QUEUE_ONE:
+        return waiting if waiting is not None and waiting.run_id < run.run_id else None
+    for other in (waiting, blocker):
+        if other is not None and other.scheduled_for > run.scheduled_for:
+            return other
+    return None
+
+
+def _was_due_before(run: Run, blocker: Run) -> bool:
+    """Return whether a run was due before the one that stands in its way was claimed.
+
+    Then they do not overlap, they are both late (after an outage, or for want of slots): each
+    gets its turn. A run that became due while another was running is what the policy is about.
+    """
+    return blocker.leased_at is not None and run.available_at < blocker.leased_at

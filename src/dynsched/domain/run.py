@@ -112,6 +112,7 @@ class Run:
         replays: how often it was brought back from the dead.
         waits: how often it was put back because another run of the job was leased.
         session: the worker session of the lease.
+        leased_at: when the present lease was claimed; None without one.
         lease_ends_at: end of a lease that no heartbeat extends; None while a session holds it.
         cancel_requested: every way out of `leased` to ready or failed obeys it.
         waiter: run id that asked to be pulled forward when this one ends.
@@ -141,6 +142,7 @@ class Run:
     replays: int = 0
     waits: int = 0
     session: str | None = None
+    leased_at: datetime | None = None
     lease_ends_at: datetime | None = None
     cancel_requested: bool = False
     waiter: str | None = None

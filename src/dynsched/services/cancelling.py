@@ -10,7 +10,7 @@ from dynsched.storage.store import Store
 TRIES = 10
 
 
-def request_cancel(store: Store, run: Run) -> Run | None:
+def request_cancel(store: Store, run: Run, *, reason: str) -> Run | None:
     """Ask the holder of a leased run to stop: the flag in its row first, the mailbox second.
 
     Returns:
@@ -20,7 +20,7 @@ def request_cancel(store: Store, run: Run) -> Run | None:
     for _ in range(TRIES):
         if current is None or current.state is not RunState.LEASED:
             return current
-        outcome = store.runs.apply(lifecycle.ask_cancel(current))
+        outcome = store.runs.apply(lifecycle.ask_cancel(current, reason=reason))
         if isinstance(outcome, RunApplied):
             current = outcome.run
             break

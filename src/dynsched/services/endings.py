@@ -206,7 +206,10 @@ class Endings:
             return Ending(
                 item,
                 lambda run: lifecycle.cancel(
-                    run, now=now, reason="cancel requested", started_at=started_at
+                    run,
+                    now=now,
+                    reason=run.reason or lifecycle.CANCEL_REQUESTED,
+                    started_at=started_at,
                 ),
                 _attempt(item, now, "cancelled"),
             )

@@ -32,6 +32,7 @@ from dynsched.services.specs import (
     check_policies,
     check_tags,
     default_policies,
+    is_same,
     make_schedule,
 )
 from dynsched.services.verbs import CHANGE_TRIES, INLINE_MAX, Verbs
@@ -180,6 +181,9 @@ class JobVerbs(Verbs):
     def reschedule(self, job_id: str, spec: ScheduleSpec | None) -> Changed:
         """Give a job another schedule from `effective_from` on; it loses and doubles nothing."""
         make_schedule(spec, job_id, self._clock.now())  # a bad one is refused before any write
+        job = self._get(job_id)
+        if job.state in (JobState.ACTIVE, JobState.PAUSED) and is_same(spec, job.schedule, job_id):
+            return Changed(job, None)
 
         def change(job: Job, at: datetime) -> Job:
             schedule = make_schedule(spec, job_id, at)

@@ -100,6 +100,7 @@ class LeadOut:
         if looked.found is Found.WAIT:
             delay = min(WAIT_MAX, timedelta(seconds=2 ** min(run.waits, WAIT_DOUBLINGS)))
             blocker = looked.blocker.run_id if looked.blocker is not None else ""
+            self._refusals.waits(run.job_id, now)
             return step_back(item, now + delay, now, f"waits for {blocker}", run.waits + 1)
         if looked.found is Found.CAP:
             self._refusals.cap(run.tenant, now)
@@ -125,7 +126,8 @@ class LeadOut:
         """
         current: Run | None = blocker
         if ask_cancel and not blocker.cancel_requested:
-            current = request_cancel(self._store, blocker)
+            reason = f"overlap: makes way for {run.run_id}"
+            current = request_cancel(self._store, blocker, reason=reason)
         if current is not None and current.state is RunState.LEASED:
             outcome = self._store.runs.apply(lifecycle.mark_waiter(current, waiter=run.run_id))
             if isinstance(outcome, RunApplied) or (

@@ -115,6 +115,19 @@ class Look:
         if len(self._known) > JOBS_KNOWN:
             self._known.popitem(last=False)
 
+    def one_of_each(self, runs: Sequence[Run]) -> list[Run]:
+        """Return the runs without those that would only wait for another one of them.
+
+        Of a job that forbids overlap, as far as is remembered, the earliest is taken.
+        """
+        first: dict[str, Run] = {}
+        for run in runs:
+            if not run.forced and self._known.get(run.job_id, Overlap.ALLOW) is not Overlap.ALLOW:
+                other = first.setdefault(run.job_id, run)
+                if run.scheduled_for < other.scheduled_for:
+                    first[run.job_id] = run
+        return [run for run in runs if first.get(run.job_id, run) is run or run.forced]
+
     def tenant(self, name: str) -> Tenant:
         """Return a tenant's settings, at most `CAP_AGE` old."""
         return self._read_tenants([name])[name]
@@ -177,9 +190,9 @@ def _permitted(
             return Looked(run, Found.AGAIN)
         blocker = decision.blocker
         if decision.answer is Answer.SKIP:
-            return Looked(run, Found.SKIP, None, SkipReason.OVERLAP, blocker)
+            return Looked(run, Found.SKIP, job, SkipReason.OVERLAP, blocker)
         if decision.answer is Answer.WAIT:
-            return Looked(run, Found.WAIT, None, None, blocker, ask_cancel=decision.ask_cancel)
+            return Looked(run, Found.WAIT, job, None, blocker, ask_cancel=decision.ask_cancel)
     if run.run_id in permits and permits[run.run_id] is None:
         return Looked(run, Found.CAP)
     return replace(looked, permit=permits.get(run.run_id))

@@ -16,6 +16,8 @@ from dynsched.services.hand import Hand
 from dynsched.settings import Settings
 from dynsched.targets.runner import TargetRunner
 
+WAITING_MAX = 10_000  # jobs of which it is remembered that their runs wait
+
 
 class Refusals:
     """The memory of one worker.
@@ -41,6 +43,7 @@ class Refusals:
         self._peek = peek
         self._known: dict[str, bool] = {}
         self._capped: dict[str, datetime] = {}
+        self._waiting: dict[str, datetime] = {}
         self._reread = reread
         self._suspect: tuple[RunKey, datetime] | None = None  # for whom, and when last seen ready
 
@@ -62,6 +65,8 @@ class Refusals:
         if run.run_id in self._hand:
             return False
         if not self.knows(run.needs) and not self.overdue(run, now):
+            return False
+        if self._waits(run, now):
             return False
         if run.losses >= SUSPECT_LOSSES and len(self._hand):
             if now - run.available_at >= self._settings.suspect_patience:
@@ -88,6 +93,29 @@ class Refusals:
             waits = run is not None and run.state is RunState.READY
             self._suspect = (key, now) if waits else None
         return self._suspect is not None
+
+    def waits(self, job_id: str, now: datetime) -> None:
+        """Remember that a run of a job waits for another: so do those that are due already."""
+        if len(self._waiting) >= WAITING_MAX:
+            self._waiting.clear()
+        self._waiting[job_id] = now
+
+    def ended(self, run: Run) -> None:
+        """Forget that runs of a job wait when one of them has left its lease here."""
+        self._waiting.pop(run.job_id, None)
+
+    def _waits(self, run: Run, now: datetime) -> bool:
+        """Return whether a run was due when another of its job was last seen to stand in the way.
+
+        One that became due since has yet to be looked at: it may have to be skipped.
+        """
+        since = self._waiting.get(run.job_id)
+        if since is None or run.forced:
+            return False
+        if now - since >= self._settings.refusal:
+            del self._waiting[run.job_id]
+            return False
+        return run.available_at <= since
 
     def cap(self, tenant: str, now: datetime) -> None:
         """Remember that a tenant had no free permit."""

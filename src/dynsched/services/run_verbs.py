@@ -169,7 +169,7 @@ class RunVerbs(Verbs):
             if run.state in TERMINAL:
                 raise IllegalTransition(f"run {run_id} has ended: it is {run.state.value}")
             if run.state is RunState.LEASED:
-                asked = request_cancel(self._store, run)
+                asked = request_cancel(self._store, run, reason=reason[:120])
                 if asked is not None and asked.cancel_requested:
                     return asked
                 continue

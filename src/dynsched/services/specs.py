@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from dynsched.domain.instants import MILLISECOND, to_utc
+from dynsched.domain.instants import EPOCH, MILLISECOND, to_utc
 from dynsched.domain.job import Overlap, Policies, Priority
 from dynsched.domain.names import check_name
 from dynsched.domain.payload import Json
@@ -116,6 +116,22 @@ def make_schedule(spec: ScheduleSpec | None, job_id: str, now: datetime) -> Sche
     if at < now:
         raise InvalidInput("at", f"{at.isoformat()} is over", "give a coming instant, or --now")
     return Once(at=at)
+
+
+def is_same(spec: ScheduleSpec | None, schedule: Schedule | None, job_id: str) -> bool:
+    """Return whether a specification asks for the schedule that a job has already.
+
+    An interval without a start keeps its phase: repeating an edit must not put it off.
+    """
+    if isinstance(spec, EverySpec) and spec.start is None:
+        return (
+            isinstance(schedule, Interval)
+            and schedule.every == spec.every
+            and schedule.end == (None if spec.end is None else to_utc(spec.end, "end"))
+        )
+    if isinstance(spec, CronSpec | EverySpec):
+        return make_schedule(spec, job_id, EPOCH) == schedule
+    return False
 
 
 def default_policies(spec: ScheduleSpec | None) -> Policies:

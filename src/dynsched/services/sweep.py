@@ -18,7 +18,8 @@ from dynsched.services.serving import JobServer
 from dynsched.settings import Settings
 from dynsched.storage.codec import decode_job, decode_run
 from dynsched.storage.engine import Applied, Replace, Row, Table
-from dynsched.storage.placement import JOB_SORT, IndexEntry, job_index, run_index
+from dynsched.storage.jobs import is_job
+from dynsched.storage.placement import IndexEntry, job_index, run_index
 from dynsched.storage.runs import RunApplied
 from dynsched.storage.store import Store
 
@@ -112,7 +113,7 @@ class DailySweep:
             self._found("run %s lay under a session that is over", run.run_id)
 
     def _visit_job(self, row: Row, now: datetime) -> None:
-        if row.key.sk != JOB_SORT or row.index is None:
+        if not is_job(row) or row.index is None:
             return
         job = decode_job(row)
         if job.due and job.next_at is not None and job.next_at < now - OVERDUE:

@@ -226,6 +226,7 @@ class Worker:
         self._unwritten = []
         for ending in endings:
             item = ending.item
+            self._refusals.ended(item.run)
             if item.permit is not None:
                 self._refusals.freed(item.run)
             if not item.given_up:
@@ -371,7 +372,7 @@ class Worker:
         sources: dict[Priority, list[deque[Run]]] = {priority: [] for priority in Priority}
         for name in names:
             sources[name[1]].append(self._scanner.fill(name, free, now))
-        taken = take_by_weight(sources, self._turns, free, usable)
+        taken = self._look.one_of_each(take_by_weight(sources, self._turns, free, usable))
         suspects = [run for run in taken if run.losses >= SUSPECT_LOSSES]
         if suspects:
             # It may kill its process: it runs alone, and nothing is claimed beside it.
@@ -381,7 +382,8 @@ class Worker:
     def _claim(self, runs: Sequence[Run], session: str) -> list[InHand]:
         """Claim runs under this session; each is entered in the table of runs in hand before."""
         entered = [item for run in runs if (item := self._hand.enter(run, session)) is not None]
-        moves = [lifecycle.claim(item.run, session=session) for item in entered]
+        now = self._clock.now()
+        moves = [lifecycle.claim(item.run, session=session, now=now) for item in entered]
         try:
             outcomes = self._store.runs.apply_many(moves)
         except Exception:

@@ -94,6 +94,7 @@ RUN_PLAIN = (
 )
 RUN_INSTANTS = (
     ("g", "generation"),
+    ("ls", "leased_at"),
     ("le", "lease_ends_at"),
     ("fs", "first_started_at"),
     ("st", "started_at"),
@@ -109,6 +110,8 @@ def decode_run(row: Row) -> Run:
     """Return the run in a row."""
     body = cast(Mapping[str, Any], row.body)
     get, tenant = body.get, body["t"]
+    fields = {attribute: body[name] for name, attribute in RUN_PLAIN if name in body}
+    fields |= {attribute: from_ms(body[name]) for name, attribute in RUN_INSTANTS if name in body}
     return Run(
         key=RunKey(body["j"], from_ms(body["at"]), KINDS[body["k"]], get("no", "")),
         tenant=tenant,
@@ -116,35 +119,14 @@ def decode_run(row: Row) -> Run:
         priority=PRIORITIES[get("p", "default")],
         share=get("sh", tenant),
         state=STATES[body["s"]],
-        reason=get("r", ""),
         available_at=from_ms(body["av"]),
-        generation=_instant(get("g")),
         needs=body["n"],
-        fence=get("f", 0),
-        attempt=get("a", 0),
-        spent=get("sp", 0),
         limit=body["l"],
         retention=get("rt", RETENTION_MS) * MILLISECOND,
-        losses=get("lo", 0),
-        reported=get("rp", False),
-        replays=get("re", 0),
-        waits=get("w", 0),
-        session=get("se"),
-        lease_ends_at=_instant(get("le")),
-        cancel_requested=get("c", False),
-        waiter=get("wa"),
-        payload=get("pl"),
-        payload_ref=get("pr"),
-        error=get("e", ""),
-        signature=get("sg", ""),
-        hidden=get("h", False),
-        forced=get("fo", False),
         created_at=from_ms(body["cr"]),
-        first_started_at=_instant(get("fs")),
-        started_at=_instant(get("st")),
-        ended_at=_instant(get("en")),
         expires_at_s=row.expires_at_s,
         version=row.version,
+        **fields,
     )
 
 

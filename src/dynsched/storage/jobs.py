@@ -34,6 +34,7 @@ from dynsched.storage.engine import (
 )
 from dynsched.storage.placement import (
     JOB_SORT,
+    NAMES,
     due_partition,
     generation_key,
     job_index,
@@ -189,7 +190,7 @@ class JobStore:
 
     def named(self, tenant: str, *, most: int, after: str = "") -> Iterator[tuple[str, str]]:
         """Return (name, job_id) of a tenant's jobs in the order of their names."""
-        query = Query(Table.JOBS, f"name#{tenant}", after=after, limit=min(most, PAGE))
+        query = Query(Table.JOBS, f"{NAMES}{tenant}", after=after, limit=min(most, PAGE))
         for row in self._rows.all(query, most):
             yield row.key.sk, cast(str, row.body["j"])
 
@@ -255,7 +256,12 @@ class JobStore:
     def scan(self, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
         """Read a page of all job rows in no order; for sweeps and exports."""
         page = self._rows.engine.scan(Table.JOBS, limit, cursor)
-        return [row for row in page.rows if row.key.sk == JOB_SORT], page.cursor
+        return [row for row in page.rows if is_job(row)], page.cursor
+
+
+def is_job(row: Row) -> bool:
+    """Return whether a row of the table is a job's own; a job may be called as its sort key is."""
+    return row.key.sk == JOB_SORT and not row.key.pk.startswith(NAMES)
 
 
 def _longer(new_s: int | None, old_s: int | None) -> bool:

@@ -19,6 +19,7 @@ from dynsched.storage.engine import Key, Table
 
 IndexEntry = tuple[str, str]
 JOB_SORT = "job"
+NAMES = "name#"
 SESSIONS = "sessions"
 CURSORS = "cursors"
 TENANTS = "tenants"
@@ -107,7 +108,7 @@ def generation_key(job_id: str, effective_from: datetime) -> Key:
 
 def name_key(tenant: str, name: str) -> Key:
     """Return where the guard of a job's name lies."""
-    return Key(Table.JOBS, f"name#{tenant}", name)
+    return Key(Table.JOBS, f"{NAMES}{tenant}", name)
 
 
 def attempts_partition(run_id: str) -> str:
