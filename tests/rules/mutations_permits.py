@@ -147,7 +147,6 @@ PERMITS = (
         "WAITING = (RunState.READY, RunState.LEASED)",
         "WAITING = (RunState.READY,)",
         "test_queue_one_keeps_the_first_of_those_that_are_looked_at_together",
-        "test_cancel_running_stops_the_running_one_and_keeps_the_newest",
     ),
     cut(
         "waiter",
