@@ -78,6 +78,8 @@ def ready_runs(maker: Process) -> None:
     for name, overlap in (("skips", Overlap.SKIP), ("queues", Overlap.QUEUE_ONE)):
         schedule = CronSpec(expr="* * * * *")
         operations.create(job(name, schedule=schedule, policies=forbids(overlap)))
+    late = Policies(start_deadline=timedelta(seconds=30), overlap=Overlap.ALLOW, timeout=None)
+    operations.create(job("late", schedule=AtSpec(at=BEGIN + MINUTE), policies=late))
     for name, handler, tenant in (("free", "ok", "t"), ("a", "quiet", "capped")):
         operations.create(job(name, handler, tenant=tenant, payload=LARGE))
     for name, tenant in (("free", "t"), ("a", "capped"), ("a", "capped")):
@@ -87,6 +89,7 @@ def ready_runs(maker: Process) -> None:
     maker.dispatcher.tick()
     maker.world.clock.step(MINUTE)
     maker.dispatcher.tick()
+    maker.world.clock.step(timedelta(seconds=1))  # both minutes are late: they take turns
     for name in ("skips", "queues"):
         operations.pause(operations.find(name).job_id, reason="two minutes are enough")
 
