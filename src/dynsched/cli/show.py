@@ -254,15 +254,22 @@ def _print_attempt(attempt: Attempt) -> None:
     if error:
         click.echo(f"  {visible(error)}")
     if attempt.detail:
-        print_block("  detail", _readable(attempt.detail))
+        _print_output("detail", attempt.detail)
+    if attempt.output:
+        _print_output("output", attempt.output)
 
 
-def _readable(detail: str) -> str:
-    """Return JSON output laid out for people, other text as it is."""
+def _print_output(title: str, text: str) -> None:
+    """Write JSON output laid out for people, each of its texts as a block; other text as it is."""
     try:
-        value = json.loads(detail)
+        value = json.loads(text)
     except ValueError:
-        return detail
+        value = None
     if not isinstance(value, dict):
-        return detail
-    return "\n".join(f"{name}: {text}" for name, text in value.items())
+        print_block(f"  {title}", text)
+        return
+    for name, part in value.items():
+        if isinstance(part, str):
+            print_block(f"  {name}", part)
+        else:
+            click.echo(f"  {visible(name)}: {visible(json.dumps(part))}")

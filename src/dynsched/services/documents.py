@@ -99,7 +99,18 @@ def attempt_document(attempt: Attempt) -> Document:
         "error_type": attempt.error_type,
         "message": attempt.message,
         "detail": attempt.detail,
+        "output": _output(attempt),
     }
+
+
+def _output(attempt: Attempt) -> Json:
+    """Return what a try left, a failure's or a success's, as it was before it became text."""
+    text = attempt.output or ("" if attempt.error_type else attempt.detail)
+    try:
+        value: Json = json.loads(text)
+    except ValueError:
+        return None
+    return value
 
 
 def run_detail_document(detail: RunDetail) -> Document:
