@@ -31,8 +31,8 @@ def warn_of_lack(runtime: Runtime, queue: str, needs: str, *, app_known: bool = 
         return
     if kind == "command":
         click.echo(
-            f"note: commands only run on workers started with --allow-commands, and none of queue"
-            f" {visible(queue)} is alive",
+            "note: commands only run on workers started with --allow-commands; queue"
+            f" {visible(queue)} has no such worker now",
             err=True,
         )
     elif not capacity.empty:

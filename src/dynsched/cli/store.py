@@ -170,7 +170,7 @@ def _print_stats(stats: Stats) -> None:
     for queue in stats.queues:
         for lack, count in sorted(queue.lacks.items()):
             runs = "1 run waits" if count == 1 else f"{count:,} runs wait"
-            click.echo(f"of the oldest {runs}: {visible(lack)}")
+            click.echo(f"at least {runs}: {visible(lack)}")
 
 
 def _dispatch_words(lags: Mapping[str, timedelta | None]) -> str:
