@@ -11,14 +11,12 @@ from typing import Any
 import pytest
 
 from dynsched.bootstrap import build_operations, build_views, build_worker, init_store, open_base
-from dynsched.cli.show import print_runs
 from dynsched.domain.job import Job, JobState
 from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import CommandTarget, HandlerTarget
 from dynsched.errors import InvalidInput, NotFound
 from dynsched.services.documents import job_document, run_document, seconds, stats_document
-from dynsched.services.session import this_process
 from dynsched.services.slots import InlineSlots
 from dynsched.services.specs import AfterSpec, EverySpec, JobSpec, default_policies
 from dynsched.services.store_views import COUNT_MAX, Level
@@ -28,7 +26,6 @@ from dynsched.storage.placement import job_key
 from dynsched.targets.app import App
 from dynsched.targets.context import AnyContext
 from dynsched.testing import SettableClock, memory_store
-from tests.unit.builders import run_of
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -485,23 +482,3 @@ def test_a_name_that_is_missed_is_found_elsewhere_or_suggested(
     house.job("nightly")
     with pytest.raises(NotFound, match=re.escape(told)):
         house.views.find_job(name)
-
-
-def test_a_session_does_not_list_too_many_handlers() -> None:
-    """A heartbeat writes them again each time; who lists none may know any."""
-    few, many = (
-        this_process("h", slots=1, queues=("main",), handlers=map(str, range(count)))
-        for count in (2, 201)
-    )
-    assert (few.handlers, many.handlers) == (("0", "1"), None)
-
-
-def test_a_run_that_is_under_way_shows_its_present_attempt(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Its row counts the attempt only when that has ended."""
-    run = run_of(RunState.LEASED, attempt=2)
-    assert run_document(run)["running_attempt"] == 3
-    print_runs([run], {}, run.available_at, {})
-    (_, line) = capsys.readouterr().out.splitlines()
-    assert re.search(r"^leased .* running.* 3 ", line)
