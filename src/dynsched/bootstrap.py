@@ -21,7 +21,7 @@ from dynsched.services.dispatcher import Dispatcher
 from dynsched.services.hand import Hand
 from dynsched.services.operations import Operations
 from dynsched.services.reaper import Reaper
-from dynsched.services.session import SessionKeeper, SessionLocks, this_process
+from dynsched.services.session import Identity, SessionKeeper, SessionLocks, this_process
 from dynsched.services.slots import InlineSlots, ThreadSlots
 from dynsched.services.views import Views
 from dynsched.services.worker import Slots, Worker
@@ -212,13 +212,12 @@ def build_worker(
         check_name(name, "--queue")
     runner = TargetRunner(app, allow_commands=allow_commands, clock=base.clock)
     hand = Hand()
-    count = 1 if isinstance(slots, InlineSlots) else base.settings.slots
     keeper = SessionKeeper(
         base.store,
         clock=base.clock,
         rng=base.rng,
         settings=base.settings,
-        identity=this_process(socket.gethostname(), slots=count, queues=tuple(queues)),
+        identity=_identity(base, app, queues, slots=slots, commands=allow_commands),
         locks=base.locks,
         on_mail=hand.ask_cancel,
     )
@@ -235,3 +234,16 @@ def build_worker(
         queues=queues,
     )
     return WorkerParts(worker, keeper, runner)
+
+
+def _identity(
+    base: Base, app: App | None, queues: Sequence[str], *, slots: Slots | None, commands: bool
+) -> Identity:
+    """Return what the session's row says of a worker."""
+    return this_process(
+        socket.gethostname(),
+        slots=1 if isinstance(slots, InlineSlots) else base.settings.slots,
+        queues=tuple(queues),
+        handlers=app.handlers if app is not None else (),
+        commands=commands,
+    )

@@ -103,7 +103,7 @@ def test_bad_lines_are_named_and_nothing_is_imported(program: Program) -> None:
     told = answer.err.splitlines()
     assert told[0] == "bad line 1, minute: minute '60' is out of range (give 0 to 59)"
     assert [line.split(",")[0] for line in told[:11]] == [f"bad line {n}" for n in range(1, 12)]
-    assert told[-1].startswith("error: FILE: 11 lines cannot be imported, so nothing was")
+    assert told[-1].startswith(f"error: {BAD}: 11 lines cannot be imported, so nothing was")
 
 
 def test_the_good_lines_are_imported_when_bad_ones_are_skipped(program: Program) -> None:
@@ -256,3 +256,15 @@ def test_the_machines_zone_is_found_where_systems_keep_it(tmp_path: Path) -> Non
     assert machine_zone({}, tmp_path) == "Europe/Riga"
     assert machine_zone({"TZ": ":America/Lima"}, tmp_path) == "America/Lima"
     assert machine_zone({"TZ": "CET-1CEST"}, tmp_path) == "Europe/Riga"
+
+
+def test_an_import_says_in_the_end_what_became_of_the_lines(
+    program: Program, tmp_path: Path
+) -> None:
+    """And that no worker may run its commands yet."""
+    file = write(tmp_path, "0 1 * * * /bin/a\n@reboot /bin/b\n0 2 * * * /bin/c\n")
+    answer = program("import", "crontab", file, "--skip-bad")
+    assert answer.out.splitlines()[-1] == "2 imported, 1 left out"
+    assert "note: commands only run on workers started with --allow-commands" in answer.err
+    again = program("import", "crontab", file, "--skip-bad").out
+    assert again.splitlines()[-1] == "0 imported, 2 there already, 1 left out"

@@ -255,3 +255,16 @@ def test_a_deleted_job_frees_its_name_and_is_not_listed(program: Program) -> Non
     assert program.json("job", "list") == []
     assert program.error("job", "show", "j", code=3).startswith("no job 'j'")
     assert add(program, "--every", "1m")["job_id"] != first["job_id"]
+
+
+def test_a_job_for_workers_that_are_not_there_is_warned_of(program: Program) -> None:
+    """Commands need a worker that allows them; a handler one that has it, once workers live."""
+    added = program("job", "add", "c", "--manual", "--command", "true")
+    assert "note: commands only run on workers started with --allow-commands" in added.err
+    assert program("job", "add", "h", "--manual", "--handler", "nosuch").err == ""
+
+
+def test_six_fields_without_the_option_name_it(program: Program) -> None:
+    """The domain's advice is not one that can be typed."""
+    told = program.error("job", "add", "j", "--cron", "0 * * * * *", "--command", "x")
+    assert "--seconds" in told

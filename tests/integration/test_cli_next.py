@@ -47,7 +47,7 @@ def test_the_command_accepts_what_the_vectors_call_valid(program: Program) -> No
     ("arguments", "told"),
     [
         (("0 24 * * *",), "EXPR: hour '24' is out of range (give 0 to 23)"),
-        (("H * * * *",), "EXPR: H needs the job's identity (give a key)"),
+        (("H * * * *",), "EXPR: H needs the job's identity (give one with --key)"),
         (("@reboot",), "EXPR: "),
         (("* * * * *", "--tz", "Nowhere"), "--tz: 'Nowhere' is not a zone"),
         (("* * * * *", "--dst", "never"), "--dst: 'never' is no rule for clock changes"),

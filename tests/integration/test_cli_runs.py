@@ -46,7 +46,7 @@ def test_a_run_object_has_what_scripts_rely_on(program: Program) -> None:
     assert set(run) >= REQUIRED
     assert (run["state"], run["attempt"], run["fence"], run["reason"]) == ("done", 1, 1, "")
     assert all(run[name] is None or run[name].endswith("Z") for name in INSTANTS)
-    assert (run["job_name"], run["kind"]) == ("j", "cron")
+    assert (run["job_name"], run["kind"]) == ("j", "scheduled")
 
 
 def test_every_state_is_found_without_naming_a_job(program: Program) -> None:
@@ -214,7 +214,7 @@ def test_statistics_tell_levels_the_oldest_due_run_and_who_works(program: Progra
     assert set(stats["cursor_lag_s"]) == {"due", "retry"}
     text = program("stats").out
     assert "none: nobody serves it" in text
-    assert "behind now: due" in text
+    assert "healthy, all minutes closed up to: due" in text
 
 
 NASTY = "\x1b]0;owned\x07 \x1b[2J\u202egnp.exe\u200b\r\nline"

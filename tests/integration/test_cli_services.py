@@ -214,3 +214,26 @@ def test_a_reader_that_leaves_early_makes_no_noise(
     assert process.stderr is not None
     assert process.stderr.read() == ""
     assert process.wait(WAIT_S) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "script", "error"),
+    [
+        ((), "echo out; echo err >&2; exit 3", "Exit3"),
+        (("--timeout", "1s", "--soft-timeout", "300ms"), "echo out; echo err >&2; sleep 9",
+         "TimeLimit"),
+    ],
+)  # fmt: skip
+def test_both_outputs_of_a_failed_command_are_kept(
+    program: Program, options: tuple[str, ...], script: str, error: str
+) -> None:
+    """Also of one that ran into its time limit."""
+    program("job", "add", "j", "--now", "--command", script, "--max-attempts", "1", *options)
+    program.run_all("--allow-commands")
+    (run,) = program.json("run", "list", "--job", "j")
+    (attempt,) = program.json("run", "show", run["run_id"])["attempts"]
+    assert attempt["error_type"] == error
+    assert (attempt["output"]["stdout"], attempt["output"]["stderr"]) == ("out\n", "err\n")
+    shown = program("dlq", "show", run["run_id"]).out
+    assert "  stdout:\n    out\n" in shown
+    assert "  stderr:\n    err\n" in shown

@@ -284,6 +284,7 @@ def test_a_refused_connection_may_be_tried_again(runner: TargetRunner) -> None:
         port = free.getsockname()[1]
     failed = failure(runner.run(HttpTarget(f"http://127.0.0.1:{port}/"), context()))
     assert failed.error_type == "urllib3.exceptions.NewConnectionError"
+    assert failed.message == f"connection to 127.0.0.1:{port} refused"
     assert failed.hint is Hint.DEFAULT
 
 

@@ -183,3 +183,25 @@ def test_an_app_that_cannot_be_loaded_is_explained(path: str, told: str) -> None
     with pytest.raises(InvalidInput, match=r"^--app: ") as caught:
         load_app(path)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("defaults", "field"),
+    [
+        ({"cron": "61 * * * *"}, "cron"),
+        ({"cron": "@daily", "tz": "Mars/Base"}, "tz"),
+        ({"max_attempts": 0}, "max_attempts"),
+        ({"max_attempts": "3"}, "max_attempts"),
+        ({"overlap": "sometimes"}, "overlap"),
+        ({"catch_up": "none"}, "catch_up"),
+        ({"priority": 1}, "priority"),
+        ({"cron": "@daily", "every": timedelta(hours=1)}, "every"),
+    ],
+)
+def test_a_wrong_default_is_refused_where_it_is_declared(
+    defaults: dict[str, Any], field: str
+) -> None:
+    """The error names the handler, as the import of many ends with it."""
+    with pytest.raises(InvalidInput, match="handler 'daily'") as refused:
+        App().job("daily", **defaults)
+    assert refused.value.field == field

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -13,7 +14,7 @@ from dynsched.bootstrap import build_operations, build_views, build_worker, init
 from dynsched.domain.job import Job, JobState
 from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import Run, RunState
-from dynsched.domain.target import HandlerTarget
+from dynsched.domain.target import CommandTarget, HandlerTarget
 from dynsched.errors import InvalidInput, NotFound
 from dynsched.services.documents import job_document, run_document, seconds, stats_document
 from dynsched.services.slots import InlineSlots
@@ -419,3 +420,65 @@ def test_a_paused_job_has_no_next_instant(house: House) -> None:
     job = house.job("a", schedule=EverySpec(every=timedelta(hours=1)))
     paused = house.operations.pause(job.job_id, reason="x").job
     assert job_document(paused, START)["next_at"] is None
+
+
+# what nobody can run
+
+
+def overdue(house: House, **fields: Any) -> str:
+    """Return why a run that is due for a minute waits, as lists say it."""
+    handler = fields.pop("handler", "nosuch")
+    run = house.enqueue(house.job("j", handler, **fields))
+    house.work()
+    house.clock.step(seconds=6)
+    return house.views.lacks([house.operations.get_run(run.run_id)]).get(run.run_id, "")
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({}, "no living worker of queue main has handler nosuch"),
+        ({"queue": "reports", "handler": "ok"}, "no living worker serves queue reports"),
+        ({"handler": "ok"}, ""),
+    ],
+)
+def test_a_run_that_nobody_can_execute_says_why(
+    house: House, fields: dict[str, Any], why: str
+) -> None:
+    """By what the living sessions say of themselves."""
+    assert overdue(house, **fields) == why
+
+
+def test_commands_that_no_worker_allows_are_named_in_the_stats(house: House) -> None:
+    """With the number of the oldest runs that wait for it, once they are due for some seconds."""
+    house.work()
+    job = house.operations.create(JobSpec(name="c", target=CommandTarget("true")))
+    house.enqueue(job)
+    assert stats_document(house.views.stats())["queues"][0]["lacks"] == []  # type: ignore[index,call-overload]
+    house.clock.step(seconds=6)
+    (queue,) = house.views.stats().queues
+    why = "no living worker of queue main allows commands (start one with --allow-commands)"
+    assert dict(queue.lacks) == {why: 1}
+
+
+def test_a_deleted_job_is_found_by_its_id_where_history_is_asked_for(house: House) -> None:
+    """Elsewhere it is said to be deleted."""
+    job = house.job("j")
+    house.operations.delete(job.job_id)
+    assert house.views.find_job(job.job_id, deleted=True).name == "j"
+    with pytest.raises(NotFound, match="j was deleted"):
+        house.views.find_job(job.job_id)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("theirs", "tenant acme has one: --tenant acme"), ("nigthly", "did you mean nightly?")],
+)
+def test_a_name_that_is_missed_is_found_elsewhere_or_suggested(
+    house: House, name: str, told: str
+) -> None:
+    """The wrong tenant and the wrong letter are the common mistakes."""
+    house.job("theirs", tenant="acme")
+    house.job("nightly")
+    with pytest.raises(NotFound, match=re.escape(told)):
+        house.views.find_job(name)

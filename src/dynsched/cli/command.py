@@ -35,6 +35,16 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 
 
+# Advice of the domain that a command with this parameter gives by its option.
+MENDS: dict[str, tuple[str, str]] = {
+    "a leading seconds field must be declared": (
+        "seconds",
+        "--seconds if the first of them is seconds",
+    ),
+    "give a key": ("key", "give one with --key"),
+}
+
+
 def store_option() -> click.Option:
     """Return the option that names the store."""
     return click.Option(
@@ -149,14 +159,17 @@ def as_typed(error: DynschedError, params: Sequence[click.Parameter]) -> Dynsche
     for wanted in (flat, *NAMES.get(head, ()), head):
         for param in params:
             if param.name == wanted:
-                return InvalidInput(
-                    option_name(param) + (rest if wanted != flat else ""),
-                    error.problem,
-                    error.mend,
-                )
+                field = option_name(param) + (rest if wanted != flat else "")
+                return InvalidInput(field, error.problem, _mend(error, params))
     if head == "store":
         return InvalidInput("--store", error.problem, error.mend)
     return error
+
+
+def _mend(error: InvalidInput, params: Sequence[click.Parameter]) -> str:
+    """Return the advice of an error by the option that follows it, if the command has that."""
+    name, mend = MENDS.get(error.mend, ("", ""))
+    return mend if any(param.name == name for param in params) else error.mend
 
 
 def report(error: DynschedError | click.ClickException) -> int:

@@ -47,7 +47,7 @@ def list_(
     as_json: bool,
 ) -> None:
     """List dead runs, newest first; equal errors have the same group."""
-    found_job = None if job is None else runtime.find_job(job, tenant or "default")
+    found_job = None if job is None else runtime.find_any_job(job, tenant or "default")
     found = runtime.views.dead_runs(
         tenant=tenant,
         job_id=None if found_job is None else found_job.job_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from dynsched.cli.crontab_import import (
     plan_document,
     plan_import,
 )
+from dynsched.cli.lacks import warn_of_lack
 from dynsched.cli.options import json_option, tenant_option
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.tables import print_json, print_table, when
@@ -81,7 +83,9 @@ def crontab(
         print_json(plan_document(plan, runtime.now(), dry_run=dry_run, imported=imported))
     else:
         _print_plan(runtime, plan, dry_run=dry_run, refused=refused)
-    _print_notes(plan, refused=refused)
+    _print_notes(plan, file, refused=refused)
+    if plan.planned and not refused:
+        warn_of_lack(runtime, given["queue"], "command")
     if refused:
         click.get_current_context().exit(InvalidInput.exit_code)
 
@@ -143,9 +147,30 @@ def _print_plan(runtime: Runtime, plan: Plan, *, dry_run: bool, refused: bool) -
     print_table(
         ("LINE", "JOB IS", "NAME", "NEXT", "SCHEDULE", "COMMAND"), rows, empty="no lines to import"
     )
+    click.echo(_summary(plan, dry_run=dry_run))
 
 
-def _print_notes(plan: Plan, *, refused: bool) -> None:
+def _summary(plan: Plan, *, dry_run: bool) -> str:
+    """Return what became of the lines, or would.
+
+    >>> _summary(Plan(planned=(), problems=()), dry_run=False)
+    '0 imported'
+    """
+    fates = Counter(planned.fate for planned in plan.planned)
+    counts = (
+        ("would be imported" if dry_run else "imported", fates[Fate.NEW]),
+        ("would be changed" if dry_run else "changed", fates[Fate.REPLACED]),
+        ("there already", fates[Fate.UNCHANGED]),
+        ("left alone", fates[Fate.EXISTS]),
+        ("left out", len(plan.problems)),
+    )
+    shown = [
+        f"{count:,} {word}" for number, (word, count) in enumerate(counts) if count or number == 0
+    ]
+    return ", ".join(shown)
+
+
+def _print_notes(plan: Plan, file: str, *, refused: bool) -> None:
     for text in lines_of(plan.warnings):
         click.echo(f"warning: {visible(text)}", err=True)
     left = [planned for planned in plan.planned if planned.fate is Fate.EXISTS]
@@ -160,7 +185,8 @@ def _print_notes(plan: Plan, *, refused: bool) -> None:
     if refused:
         count = len(plan.problems)
         lines = "1 line" if count == 1 else f"{count} lines"
+        name = "standard input" if file == "-" else file
         print_error(
-            f"FILE: {lines} cannot be imported, so nothing was (mend them, or --skip-bad leaves"
+            f"{name}: {lines} cannot be imported, so nothing was (mend them, or --skip-bad leaves"
             " them out)"
         )

@@ -9,12 +9,14 @@ import click
 
 from dynsched.cli.command import Group
 from dynsched.cli.job_spec import (
+    TARGETS,
     edited_schedule,
     edited_target,
     edits_schedule,
     job_spec,
     policy_changes,
 )
+from dynsched.cli.lacks import warn_of_lack
 from dynsched.cli.options import (
     app_option,
     json_option,
@@ -44,7 +46,11 @@ from dynsched.targets.app import load_app
 @click.group(
     "job",
     cls=Group,
-    examples=("job add hello --every 10s --command 'echo hello'", "job list", "job show hello"),
+    examples=(
+        "job add ping --every 5m --http https://example.org/ping --method GET",
+        "job list",
+        "job show ping",
+    ),
 )
 def job_group() -> None:
     """Define jobs, look at them, change, pause and run them."""
@@ -70,7 +76,7 @@ def add(runtime: Runtime, /, *, name: str, as_json: bool, **_: Any) -> None:
     """Add the job NAME: when it runs, what it does, and how it is to be treated.
 
     With --app the handler must be in the App, and what its declaration says about jobs holds
-    where no option says otherwise.
+    where no option says otherwise. Workers run commands only when started with --allow-commands.
     """
     typed = typed_values(click.get_current_context())
     app = load_app(typed["app"]) if "app" in typed else None
@@ -79,6 +85,7 @@ def add(runtime: Runtime, /, *, name: str, as_json: bool, **_: Any) -> None:
         print_json(job_document(job, runtime.now()))
     else:
         print_job(job, runtime.now(), title="added")
+    warn_of_lack(runtime, job.queue, job.needs, app_known=app is not None)
 
 
 @job_group.command(
@@ -131,10 +138,11 @@ def list_(
 def show(runtime: Runtime, /, *, name: str, tenant: str, as_json: bool) -> None:
     """Show the job NAME (or its id): its definition, next instants and newest runs."""
     detail = runtime.views.show_job(runtime.find_job(name, tenant))
+    lacks = runtime.views.lacks(detail.runs)
     if as_json:
-        print_json(job_detail_document(detail, runtime.now()))
+        print_json(job_detail_document(detail, runtime.now(), lacks))
     else:
-        print_job_detail(detail, runtime.now())
+        print_job_detail(detail, runtime.now(), lacks)
 
 
 @job_group.command(
@@ -163,11 +171,14 @@ def edit(runtime: Runtime, /, *, name: str, tenant: str, as_json: bool, **_: Any
     for name_only in ("tenant", "as_json", "name"):
         typed.pop(name_only, None)
     job = runtime.find_job(name, tenant)
+    given = frozenset(typed)
     changed = _edit(runtime, job, typed)
     if as_json:
         print_json(_changed_document(changed, runtime.now()))
     else:
         print_changed(changed, runtime.now(), title="edited")
+    if "queue" in typed or any(kind in typed for kind in TARGETS):
+        warn_of_lack(runtime, changed.job.queue, changed.job.needs, app_known="app" in given)
 
 
 def _edit(runtime: Runtime, job: Job, typed: dict[str, Any]) -> Changed:

@@ -23,9 +23,9 @@ from dynsched.cli.tenant import tenant_group
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     examples=(
         "up --demo",
-        "job add hello --every 10s --command 'echo hello'",
+        "job add ping --every 5m --http https://example.org/ping --method GET",
         "import crontab /etc/crontab --system --dry-run",
-        "run list --job hello",
+        "run list --job ping",
     ),
 )
 @click.version_option(__version__, prog_name="dynsched")

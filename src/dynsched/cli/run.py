@@ -32,7 +32,12 @@ def run_group() -> None:
         "run list --state skipped --state cancelled --since 6h --json",
     ),
 )
-@click.option("--job", "job", metavar="NAME", help="This job's history; a name or an id.")
+@click.option(
+    "--job",
+    "job",
+    metavar="NAME",
+    help="This job's history; a name, or an id (of a deleted job too).",
+)
 @click.option(
     "--state",
     "states",
@@ -63,7 +68,7 @@ def list_(
 ) -> None:
     """List runs, newest first: with --job its history, else what waits, runs and ended lately."""
     now = runtime.now()
-    found_job = None if job is None else runtime.find_job(job, tenant or "default")
+    found_job = None if job is None else runtime.find_any_job(job, tenant or "default")
     query = RunQuery(
         job_id=None if found_job is None else found_job.job_id,
         states=frozenset(map(RunState, states)),
@@ -73,10 +78,15 @@ def list_(
     )
     found = runtime.views.list_runs(query)
     names = runtime.views.job_names([run.job_id for run in found.items])
+    lacks = runtime.views.lacks(found.items)
     if as_json:
-        print_json([run_document(run, job_name=names.get(run.job_id)) for run in found.items])
+        documents = [
+            run_document(run, job_name=names.get(run.job_id), lack=lacks.get(run.run_id, ""))
+            for run in found.items
+        ]
+        print_json(documents)
     else:
-        print_runs(found.items, names, now)
+        print_runs(found.items, names, now, lacks)
     print_notes(found.notes, more=found.more)
 
 

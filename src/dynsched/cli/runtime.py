@@ -82,7 +82,15 @@ class Runtime:
         Raises:
             NotFound: there is none.
         """
-        return self.operations.find(name_or_id, tenant)
+        return self.views.find_job(name_or_id, tenant)
+
+    def find_any_job(self, name_or_id: str, tenant: str) -> Job:
+        """Return a job by its name in a tenant, or by its id; by that also a deleted one.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return self.views.find_job(name_or_id, tenant, deleted=True)
 
 
 pass_runtime = click.make_pass_decorator(Runtime, ensure=True)

@@ -24,6 +24,7 @@ from dynsched.domain.job import Job, JobState, Policies
 from dynsched.domain.recurrence import Schedule
 from dynsched.domain.retry import RetryPolicy
 from dynsched.domain.run import Run, RunState
+from dynsched.services.capacity import why_words
 from dynsched.services.job_views import JobDetail, coming
 from dynsched.services.operations import Changed
 from dynsched.services.run_views import RunDetail, moment
@@ -85,7 +86,7 @@ def print_changed(changed: Changed, now: datetime, *, title: str) -> None:
         click.echo(f"  in force from {when(changed.effective_from, now)}")
 
 
-def print_job_detail(detail: JobDetail, now: datetime) -> None:
+def print_job_detail(detail: JobDetail, now: datetime, lacks: Mapping[str, str]) -> None:
     """Write all that is known of a job."""
     job = detail.job
     ahead = [when(at, now) if number == 0 else stamp(at) for number, at in enumerate(detail.coming)]
@@ -113,7 +114,7 @@ def print_job_detail(detail: JobDetail, now: datetime) -> None:
         until = f" to {stamp(one.last)}" if one.last != one.first else ""
         click.echo(f"  {one.count:,} skipped ({one.reason.value}): {stamp(one.first)}{until}")
     click.echo("")
-    print_runs(detail.runs, {job.job_id: job.name}, now)
+    print_runs(detail.runs, {job.job_id: job.name}, now, lacks)
 
 
 def policies_words(policies: Policies) -> str:
@@ -149,17 +150,19 @@ def _payload(text: str | None) -> str:
     return text if len(text) <= PAYLOAD_SHOWN else text[:PAYLOAD_SHOWN] + "… (--json shows all)"
 
 
-def print_runs(runs: Sequence[Run], names: Mapping[str, str], now: datetime) -> None:
-    """Write a table of runs."""
+def print_runs(
+    runs: Sequence[Run], names: Mapping[str, str], now: datetime, lacks: Mapping[str, str]
+) -> None:
+    """Write a table of runs; a leased one with the attempt that is under way."""
     rows = [
         (
             run.state.value,
             names.get(run.job_id, run.job_id),
             stamp(run.scheduled_for),
             _moment_words(run, now),
-            str(run.attempt),
+            str(run.attempt + (run.state is RunState.LEASED)),
             run.run_id,
-            _why(run),
+            why_words(run, lacks.get(run.run_id, "")),
         )
         for run in runs
     ]
@@ -178,7 +181,7 @@ def print_dead(runs: Sequence[Run], names: Mapping[str, str], now: datetime) -> 
             _moment_words(run, now),
             str(run.attempt),
             run.run_id,
-            _why(run),
+            why_words(run),
         )
         for run in runs
     ]
@@ -188,21 +191,33 @@ def print_dead(runs: Sequence[Run], names: Mapping[str, str], now: datetime) -> 
 
 
 def _moment_words(run: Run, now: datetime) -> str:
-    """Return when a run ended, or may start; a leased one's start is in no row until it ends."""
-    words = distance(moment(run), now)
-    return f"due {words}" if run.state is RunState.LEASED else words
+    """Return when a run ended, or may start, or since when it runs."""
+    if run.state is not RunState.LEASED:
+        return distance(moment(run), now)
+    leased_at = _leased_at(run)
+    if leased_at is None:
+        return f"running, due {distance(moment(run), now)}"
+    return f"running for {span(max(now - leased_at, timedelta(0)))}"
 
 
-def _why(run: Run) -> str:
-    """Return the reason and the error, whatever of them there is."""
-    hint = "asked to stop" if run.cancel_requested and not run.terminal else ""
-    error = "" if run.state is RunState.DONE else run.error
-    return " - ".join(filter(None, (run.reason, hint, error)))
+def _leased_at(run: Run) -> datetime | None:
+    """Return since when a run is leased, if its row says so."""
+    leased_at: datetime | None = getattr(run, "leased_at", None)
+    return leased_at
+
+
+def _attempt_words(run: Run) -> str:
+    """Return how many tries there were, or which one is under way."""
+    failures = f"({run.spent} of {run.limit} failures)"
+    if run.state is RunState.LEASED:
+        return f"{run.attempt + 1}, running {failures}"
+    return f"{run.attempt} {failures}"
 
 
 def print_run_detail(detail: RunDetail, now: datetime) -> None:
     """Write all that is known of a run, its attempts from the oldest on."""
     run = detail.run
+    running = run.state is RunState.LEASED
     expiry = "" if run.expires_at_s is None else stamp(from_ms(run.expires_at_s * 1000))
     print_fields(
         (
@@ -210,10 +225,11 @@ def print_run_detail(detail: RunDetail, now: datetime) -> None:
             ("job", run.job_id if detail.job is None else f"{detail.job.name} ({run.job_id})"),
             ("tenant", run.tenant),
             ("state", run.state.value),
-            ("reason", _why(run)),
+            ("why", why_words(run, detail.lack)),
             ("scheduled for", when(run.scheduled_for, now)),
-            ("available", "" if run.terminal else when(run.available_at, now)),
-            ("attempt", f"{run.attempt} ({run.spent} of {run.limit} failures)"),
+            ("available", "" if run.terminal or running else when(run.available_at, now)),
+            ("attempt", _attempt_words(run)),
+            ("running since", when(_leased_at(run), now) if running else ""),
             ("fence", f"{run.fence}{f', session {run.session}' if run.session else ''}"),
             ("progress", _progress_words(detail.progress, now)),
             ("lost leases", f"{run.losses} in a row" if run.losses else ""),
@@ -254,15 +270,22 @@ def _print_attempt(attempt: Attempt) -> None:
     if error:
         click.echo(f"  {visible(error)}")
     if attempt.detail:
-        print_block("  detail", _readable(attempt.detail))
+        _print_output("detail", attempt.detail)
+    if attempt.output:
+        _print_output("output", attempt.output)
 
 
-def _readable(detail: str) -> str:
-    """Return JSON output laid out for people, other text as it is."""
+def _print_output(title: str, text: str) -> None:
+    """Write JSON output laid out for people, each of its texts as a block; other text as it is."""
     try:
-        value = json.loads(detail)
+        value = json.loads(text)
     except ValueError:
-        return detail
+        value = None
     if not isinstance(value, dict):
-        return detail
-    return "\n".join(f"{name}: {text}" for name, text in value.items())
+        print_block(f"  {title}", text)
+        return
+    for name, part in value.items():
+        if isinstance(part, str):
+            print_block(f"  {name}", part)
+        else:
+            click.echo(f"  {visible(name)}: {visible(json.dumps(part))}")

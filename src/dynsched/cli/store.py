@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 import click
@@ -19,6 +20,7 @@ from dynsched.services.documents import stats_document
 from dynsched.services.views import Stats
 
 COUNT_MAX = 1_024
+LAG_HEALTHY = timedelta(minutes=4)
 LOOK_AHEAD_MAX = timedelta(minutes=15)
 
 
@@ -141,9 +143,6 @@ def stats_command(runtime: Runtime, /, *, as_json: bool) -> None:
 def _print_stats(stats: Stats) -> None:
     jobs = [f"{count:,} {state}" for state, count in stats.jobs.items()]
     sessions = stats.sessions
-    lags = [
-        f"{kind} {'-' if lag is None else span(lag)}" for kind, lag in stats.cursor_lags.items()
-    ]
     print_fields(
         [
             ("jobs", ", ".join(jobs) + (" or more" if stats.jobs_at_least else "") or "none"),
@@ -153,7 +152,7 @@ def _print_stats(stats: Stats) -> None:
                 f"{sessions['alive']:,} alive with {stats.slots:,} slots,"
                 f" {sessions['expired']:,} expired, {sessions['closed']:,} closed",
             ),
-            ("cursors", "behind now: " + ", ".join(lags) + " (up to 4m is healthy)"),
+            ("dispatch", _dispatch_words(stats.cursor_lags)),
             ("tenants", f"{stats.tenants:,}"),
         ]
     )
@@ -168,3 +167,18 @@ def _print_stats(stats: Stats) -> None:
         for queue in stats.queues
     ]
     print_table(("QUEUE", "READY", "OLDEST DUE", "WORKERS"), rows, empty="no queues in use")
+    for queue in stats.queues:
+        for lack, count in sorted(queue.lacks.items()):
+            runs = "1 run waits" if count == 1 else f"{count:,} runs wait"
+            click.echo(f"at least {runs}: {visible(lack)}")
+
+
+def _dispatch_words(lags: Mapping[str, timedelta | None]) -> str:
+    """Return whether dispatchers keep up; a minute is closed only when nothing can come late."""
+    known = {kind: lag for kind, lag in lags.items() if lag is not None}
+    if not known:
+        return "not begun: no dispatcher has run yet"
+    words = ", ".join(f"{kind} {span(lag)} ago" for kind, lag in known.items())
+    if max(known.values()) <= LAG_HEALTHY:
+        return f"healthy, all minutes closed up to: {words}"
+    return f"behind, minutes closed only up to: {words}; does a dispatcher run?"

@@ -6,6 +6,7 @@ Names are snake_case, instants ISO 8601 in UTC with `Z`, durations numbers of se
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta
 
@@ -14,8 +15,9 @@ from dynsched.domain.job import Job, Policies, Span
 from dynsched.domain.payload import Json
 from dynsched.domain.recurrence import Schedule
 from dynsched.domain.retry import RetryPolicy
-from dynsched.domain.run import Run, RunKind
+from dynsched.domain.run import Run, RunKind, RunState
 from dynsched.domain.target import Target
+from dynsched.services.capacity import why_words
 from dynsched.services.job_views import JobDetail, coming
 from dynsched.services.run_views import RunDetail
 from dynsched.services.store_views import Level, Stats
@@ -24,7 +26,7 @@ from dynsched.storage.runs import Attempt, ProgressNote
 
 Document = dict[str, Json]
 
-KINDS = {RunKind.CRON: "cron", RunKind.MANUAL: "manual", RunKind.BACKFILL: "backfill"}
+KINDS = {RunKind.CRON: "scheduled", RunKind.MANUAL: "manual", RunKind.BACKFILL: "backfill"}
 
 
 def instant(value: datetime | None) -> str | None:
@@ -44,13 +46,15 @@ def seconds(value: timedelta | None) -> int | float | None:
     return int(number) if number.is_integer() else number
 
 
-def run_document(run: Run, *, job_name: str | None = None) -> Document:
-    """Return a run.
+def run_document(run: Run, *, job_name: str | None = None, lack: str = "") -> Document:
+    """Return a run; `why` is what people are shown, `reason` as it is stored.
 
     Args:
         run: the run.
         job_name: its job's name, if it is known.
+        lack: why no living worker can run it.
     """
+    leased = run.state is RunState.LEASED
     expires_at = None if run.expires_at_s is None else EPOCH + timedelta(seconds=run.expires_at_s)
     return {
         "run_id": run.run_id,
@@ -61,7 +65,9 @@ def run_document(run: Run, *, job_name: str | None = None) -> Document:
         "scheduled_for": to_text(run.scheduled_for),
         "state": run.state.value,
         "reason": run.reason,
+        "why": why_words(run, lack),
         "attempt": run.attempt,
+        "running_attempt": run.attempt + 1 if leased else None,
         "fence": run.fence,
         "queue": run.queue,
         "priority": run.priority.value,
@@ -79,6 +85,7 @@ def run_document(run: Run, *, job_name: str | None = None) -> Document:
         "forced": run.forced,
         "idempotency_key": run.idempotency_key,
         "created_at": to_text(run.created_at),
+        "leased_at": instant(getattr(run, "leased_at", None)) if leased else None,
         "first_started_at": instant(run.first_started_at),
         "started_at": instant(run.started_at),
         "ended_at": instant(run.ended_at),
@@ -99,14 +106,25 @@ def attempt_document(attempt: Attempt) -> Document:
         "error_type": attempt.error_type,
         "message": attempt.message,
         "detail": attempt.detail,
+        "output": _output(attempt),
     }
+
+
+def _output(attempt: Attempt) -> Json:
+    """Return what a try left, a failure's or a success's, as it was before it became text."""
+    text = attempt.output or ("" if attempt.error_type else attempt.detail)
+    try:
+        value: Json = json.loads(text)
+    except ValueError:
+        return None
+    return value
 
 
 def run_detail_document(detail: RunDetail) -> Document:
     """Return a run with its attempts and its own payload."""
     name = None if detail.job is None else detail.job.name
     return {
-        **run_document(detail.run, job_name=name),
+        **run_document(detail.run, job_name=name, lack=detail.lack),
         "payload": None if detail.payload is None else json.loads(detail.payload),
         "progress": None if detail.progress is None else progress_document(detail.progress),
         "attempts": [attempt_document(attempt) for attempt in detail.attempts],
@@ -199,16 +217,27 @@ def job_document(job: Job, now: datetime) -> Document:
     }
 
 
-def job_detail_document(detail: JobDetail, now: datetime) -> Document:
-    """Return a job with its parts, its next instants and its newest runs."""
-    job = detail.job
+def job_detail_document(
+    detail: JobDetail, now: datetime, lacks: Mapping[str, str] | None = None
+) -> Document:
+    """Return a job with its parts, its next instants and its newest runs.
+
+    Args:
+        detail: the job.
+        now: the present instant.
+        lacks: by run id, why no living worker can run it.
+    """
+    job, found = detail.job, lacks or {}
     return {
         **job_document(job, now),
         "target": target_document(detail.target),
         "payload": None if detail.payload is None else json.loads(detail.payload),
         "coming": [to_text(at) for at in detail.coming],
         "skipped_spans": [span_document(span) for span in (*detail.older_spans, *job.spans)],
-        "runs": [run_document(run, job_name=job.name) for run in detail.runs],
+        "runs": [
+            run_document(run, job_name=job.name, lack=found.get(run.run_id, ""))
+            for run in detail.runs
+        ],
     }
 
 
@@ -236,6 +265,9 @@ def stats_document(stats: Stats) -> Document:
                     None if queue.oldest_due_at is None else stats.now - queue.oldest_due_at
                 ),
                 "sessions": queue.sessions,
+                "lacks": [
+                    {"why": lack, "runs": count} for lack, count in sorted(queue.lacks.items())
+                ],
             }
             for queue in stats.queues
         ],

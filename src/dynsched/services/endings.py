@@ -239,7 +239,7 @@ class Endings:
             rng=self._rng,
             limit=item.run.limit,
         )
-        detail = failed.trace_tail or ("" if failed.output is None else json.dumps(failed.output))
+        detail, output = _kept_of(failed)
         note = _attempt(
             item,
             now,
@@ -247,8 +247,21 @@ class Endings:
             error_type=failed.error_type,
             message=failed.message,
             detail=detail,
+            output=output,
         )
         return Ending(item, _after_failure(item, failed, decision, now, look_ahead), note)
+
+
+def _kept_of(failed: Failed) -> tuple[str, str]:
+    """Return what is kept of a failure: its trace, and its output as JSON text.
+
+    A trace that is a part of the output (a command's error output) is not kept twice.
+    """
+    if failed.output is None:
+        return failed.trace_tail, ""
+    parts = failed.output.values() if isinstance(failed.output, dict) else ()
+    detail = "" if failed.trace_tail in parts else failed.trace_tail
+    return detail, json.dumps(failed.output, ensure_ascii=False, separators=(",", ":"))
 
 
 def _after_failure(
@@ -317,6 +330,7 @@ def _attempt(
     error_type: str = "",
     message: str = "",
     detail: str = "",
+    output: str = "",
 ) -> Attempt:
     run = item.run
     return Attempt(
@@ -330,6 +344,7 @@ def _attempt(
         error_type=error_type,
         message=message,
         detail=detail,
+        output=output,
         expires_at_s=attempt_expiry(run, now),
     )
 

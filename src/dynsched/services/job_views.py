@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,6 +14,7 @@ from dynsched.domain.job import Job, JobState, Span
 from dynsched.domain.recurrence import BrokenSchedule
 from dynsched.domain.run import Run
 from dynsched.domain.target import Target
+from dynsched.errors import NotFound
 from dynsched.services.listing import Listing, check_limit
 from dynsched.storage.jobs import Unreadable, target_of
 from dynsched.storage.store import Store
@@ -23,6 +25,9 @@ TENANTS_MAX = 1_000
 NAMES_MAX = 20_000  # jobs of one tenant that a listing looks through
 BATCH = 100  # jobs that are read together
 COMING = 5
+ASKED_MAX = 200  # tenants that are asked for a name that one has not
+SUGGESTED_FROM = 1_000  # names of a tenant among which the one that was meant is looked for
+OFFERED = 3
 HISTORY = 10
 
 
@@ -138,6 +143,44 @@ class JobViews:
         for batch in _batches(iter(dict.fromkeys(job_ids)), BATCH):
             names |= {job.job_id: job.name for job in self.read_jobs(batch, [])}
         return names
+
+    def find_job(self, name_or_id: str, tenant: str = "default", *, deleted: bool = False) -> Job:
+        """Return a job by its name in a tenant, or by its id.
+
+        Args:
+            name_or_id: one of them.
+            tenant: whose job it is, if it is a name.
+            deleted: an id finds a deleted job too, while its runs are kept.
+
+        Raises:
+            NotFound: there is none; it says where there is one, or which was probably meant.
+        """
+        job_id = self._store.jobs.find(tenant, name_or_id)
+        job = self._store.jobs.get(job_id or name_or_id)
+        if job is not None and job.state is JobState.DELETED and not deleted:
+            raise NotFound("job", name_or_id, f"{job.name} was deleted")
+        if job is None:
+            raise NotFound("job", name_or_id, self._whereabouts(name_or_id, tenant))
+        return job
+
+    def _whereabouts(self, name: str, tenant: str) -> str:
+        """Return what to do about a name that a tenant has not."""
+        others = [one.name for one in self._store.control.all_tenants(most=ASKED_MAX)]
+        having = [
+            one for one in others if one != tenant and self._store.jobs.find(one, name) is not None
+        ]
+        if having:
+            owners = (
+                f"tenant {having[0]} has"
+                if len(having) == 1
+                else (f"tenants {', '.join(having[:OFFERED])} have")
+            )
+            return f"tenant {tenant} has none, {owners} one: --tenant {having[0]}"
+        names = [known for known, _ in self._store.jobs.named(tenant, most=SUGGESTED_FROM)]
+        close = difflib.get_close_matches(name, names, n=OFFERED)
+        if close:
+            return f"did you mean {' or '.join(close)}?"
+        return f"`dynsched job list --tenant {tenant}` shows them"
 
     def show_job(self, job: Job) -> JobDetail:
         """Return a job with its parts, its next instants and its newest runs."""

@@ -15,6 +15,7 @@ from dynsched.domain.instants import Clock, minute_of, minute_start, to_text
 from dynsched.domain.job import Job, Priority
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.errors import NotFound
+from dynsched.services.capacity import Capacity, alive_sessions, is_overdue
 from dynsched.services.listing import READ_MAX, Listing, check_limit
 from dynsched.storage.placement import ready_sort
 from dynsched.storage.runs import Attempt, ProgressNote
@@ -87,6 +88,7 @@ class RunDetail:
         job: its job; None if that is gone.
         payload: its own payload as JSON text; None if it carries its job's.
         progress: what its handler reported last; None if it reported nothing.
+        lack: why no living worker can run it, if it should have been taken by now.
     """
 
     run: Run
@@ -94,6 +96,7 @@ class RunDetail:
     job: Job | None
     payload: str | None
     progress: ProgressNote | None
+    lack: str = ""
 
 
 def moment(run: Run) -> datetime:
@@ -163,7 +166,25 @@ class RunViews:
             job=self._store.jobs.get(run.job_id),
             payload=payload,
             progress=self._store.runs.progress(run_id),
+            lack=self.lacks([run]).get(run_id, ""),
         )
+
+    def capacity(self) -> Capacity:
+        """Return what the living workers say they can run. Cost: one query."""
+        return Capacity(alive_sessions(self._store.control.sessions(), self._clock.now()))
+
+    def lacks(self, runs: Sequence[Run]) -> dict[str, str]:
+        """Return by run id why no living worker can run what should have been taken by now.
+
+        Cost: one query of the sessions, and none if nothing is overdue.
+        """
+        now = self._clock.now()
+        overdue = [run for run in runs if is_overdue(run, now)]
+        if not overdue:
+            return {}
+        capacity = self.capacity()
+        found = {run.run_id: capacity.lack_of(run, now) for run in overdue}
+        return {run_id: lack for run_id, lack in found.items() if lack}
 
     def _sources(self, query: RunQuery) -> Iterator[_Read]:
         """Yield the readers of the places where the wanted states lie."""

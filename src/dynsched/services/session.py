@@ -11,7 +11,7 @@ import fcntl
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +26,8 @@ from dynsched.storage.store import Store
 log = logging.getLogger("dynsched.worker")
 
 BEATS_PER_LEASE = 3
+HANDLERS_MAX = 200  # names that a session's row lists; each heartbeat writes them again
+HANDLERS_LENGTH_MAX = 4_000  # and their characters
 MERGES = 10  # rounds of reading mail and writing again in one heartbeat
 
 
@@ -90,6 +92,8 @@ class Identity:
     pid: int
     slots: int
     queues: tuple[str, ...]
+    handlers: tuple[str, ...] | None = None
+    commands: bool = False
 
 
 class SessionKeeper:
@@ -156,6 +160,8 @@ class SessionKeeper:
                 slots=identity.slots,
                 queues=identity.queues,
                 lock=self._locks.hold(session),
+                handlers=identity.handlers,
+                commands=identity.commands,
             )
         )
         assert row is not None, "a session id of 65 random bits was taken"
@@ -241,6 +247,22 @@ class SessionKeeper:
         self._locks.forget(row.session)
 
 
-def this_process(host: str, *, slots: int, queues: tuple[str, ...]) -> Identity:
-    """Return what this process's session row shall say."""
-    return Identity(host=host, pid=os.getpid(), slots=slots, queues=queues)
+def this_process(
+    host: str,
+    *,
+    slots: int,
+    queues: tuple[str, ...],
+    handlers: Iterable[str] = (),
+    commands: bool = False,
+) -> Identity:
+    """Return what this process's session row shall say; too many handlers are not listed."""
+    names = tuple(sorted(handlers))
+    listed = len(names) <= HANDLERS_MAX and sum(map(len, names)) <= HANDLERS_LENGTH_MAX
+    return Identity(
+        host=host,
+        pid=os.getpid(),
+        slots=slots,
+        queues=queues,
+        handlers=names if listed else None,
+        commands=commands,
+    )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import product
 
 from dynsched.domain.instants import Clock, minute_of, minute_start
 from dynsched.domain.job import Priority
-from dynsched.domain.run import RunState
+from dynsched.domain.run import Run, RunState
 from dynsched.errors import InvalidInput
+from dynsched.services.capacity import Capacity, alive_sessions
 from dynsched.services.job_views import TENANTS_MAX
 from dynsched.services.listing import Listing
 from dynsched.services.run_views import BUCKETS_AHEAD, BUCKETS_MAX, QUEUES_MAX, SESSIONS_MAX
@@ -61,12 +62,15 @@ class QueueLevel:
         ready: runs that may be claimed now or within the look-ahead.
         oldest_due_at: since when the longest waiting one of them might have started.
         sessions: open worker sessions that serve the queue.
+        lacks: why no living worker can run them, with the number of such runs among those that
+            were looked at: the first of each lane's share keys.
     """
 
     queue: str
     ready: Level
     oldest_due_at: datetime | None
     sessions: int
+    lacks: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +121,7 @@ class StoreViews:
         now = self._clock.now()
         self._store.refresh()
         sessions = self._store.control.sessions()
-        alive = [one for one in sessions if one.open and one.expires_at > now]
+        alive = alive_sessions(sessions, now)
         queues = tuple(self._queue(name, alive, now) for name in self._queues())
         jobs, jobs_at_least = self._count_jobs()
         return Stats(
@@ -150,29 +154,29 @@ class StoreViews:
 
     def _queue(self, name: str, alive: list[Session], now: datetime) -> QueueLevel:
         lanes = list(product(Priority, range(self._store.topology.lanes)))
-        oldest = [self._oldest_due(name, priority, lane, now) for priority, lane in lanes]
+        oldest: list[Run] = []
+        for priority, lane in lanes:
+            oldest += self._first_due(name, priority, lane, now)
+        capacity = Capacity(alive)
+        lacks = Counter(filter(None, (capacity.lack_of(run, now) for run in oldest)))
         return QueueLevel(
             queue=name,
             ready=self._level(ready_partition(name, priority, lane) for priority, lane in lanes),
-            oldest_due_at=min((at for at in oldest if at is not None), default=None),
+            oldest_due_at=min((run.available_at for run in oldest), default=None),
             sessions=sum(name in session.queues for session in alive),
+            lacks=dict(lacks),
         )
 
-    def _oldest_due(
-        self, queue: str, priority: Priority, lane: int, now: datetime
-    ) -> datetime | None:
-        """Return since when a lane's longest waiting run is due: one query for each share key."""
-        oldest: datetime | None = None
+    def _first_due(self, queue: str, priority: Priority, lane: int, now: datetime) -> Iterator[Run]:
+        """Yield a lane's longest waiting due runs: one query for each share key."""
         after = ""
         for _ in range(SHARES_MAX):
             found = self._store.runs.ready(queue, priority, lane, after=after, limit=1)
             if not found:
                 break
-            at = found[0].available_at
-            if at <= now and (oldest is None or at < oldest):
-                oldest = at
+            if found[0].available_at <= now:
+                yield found[0]
             after = after_share(found[0].share)
-        return oldest
 
     def _count_leased(self, sessions: list[Session]) -> Level:
         level = self._level(leased_partition(one.session) for one in sessions[:SESSIONS_MAX])

@@ -56,6 +56,8 @@ class Session:
         reads: how often its partition was read since.
         by_owner: its owner closed it.
         lock: path of the file that its process holds locked on its host.
+        handlers: names of the handlers it has; None if it does not say, as they are too many.
+        commands: it may run shell commands; None if it does not say.
     """
 
     session: str
@@ -71,6 +73,8 @@ class Session:
     slots: int = 0
     queues: tuple[str, ...] = ()
     lock: str = ""
+    handlers: tuple[str, ...] | None = None
+    commands: bool | None = None
     version: int = 0
 
 
@@ -330,6 +334,10 @@ def _session_row(session: Session) -> Row:
         "q": list(session.queues),
         "lk": session.lock,
     }
+    if session.handlers is not None:
+        body["h"] = list(session.handlers)
+    if session.commands is not None:
+        body["cm"] = session.commands
     if session.mail:
         body["ml"] = list(session.mail)
     if not session.open and session.closed_at is not None:
@@ -339,7 +347,7 @@ def _session_row(session: Session) -> Row:
 
 def _decode_session(row: Row) -> Session:
     body = cast(Mapping[str, Any], row.body)
-    closed = body.get("cl")
+    closed, handlers = body.get("cl"), body.get("h")
     return Session(
         session=row.key.sk,
         open=closed is None,
@@ -354,6 +362,8 @@ def _decode_session(row: Row) -> Session:
         slots=body["sl"],
         queues=tuple(body["q"]),
         lock=body["lk"],
+        handlers=None if handlers is None else tuple(handlers),
+        commands=body.get("cm"),
         version=row.version,
     )
 

@@ -56,7 +56,8 @@ class Attempt:
         outcome: `failed`, `lost`, `done`, `late`, `handed back`, `cancelled`.
         error_type: class or kind of the error; empty without one.
         message: the error in full, bounded.
-        detail: end of the traceback or of the output, bounded.
+        detail: end of the traceback, or a success's output as JSON text, bounded.
+        output: what a failure left, as JSON text: exit code and ends of both outputs, bounded.
     """
 
     run_id: str
@@ -69,6 +70,7 @@ class Attempt:
     error_type: str = ""
     message: str = ""
     detail: str = ""
+    output: str = ""
     expires_at_s: int
 
     @property
@@ -303,9 +305,8 @@ def _attempt_row(item: Attempt, token: str) -> Row:
     body["en"] = to_ms(item.ended_at)
     if item.started_at is not None:
         body["st"] = to_ms(item.started_at)
-    for name, value in (("t", item.error_type), ("m", item.message), ("d", item.detail)):
-        if value:
-            body[name] = value
+    texts = {"t": item.error_type, "m": item.message, "d": item.detail, "ou": item.output}
+    body |= {name: value for name, value in texts.items() if value}
     sort = f"{item.number:06}#{item.fence:06}#{item.outcome}"
     key = Key(Table.RUNS, attempts_partition(item.run_id), sort)
     return Row(key, body, None, item.expires_at_s, token, 1)
@@ -325,5 +326,6 @@ def _decode_attempt(run_id: str, row: Row) -> Attempt:
         error_type=cast(str, body.get("t", "")),
         message=cast(str, body.get("m", "")),
         detail=cast(str, body.get("d", "")),
+        output=cast(str, body.get("ou", "")),
         expires_at_s=row.expires_at_s or 0,
     )

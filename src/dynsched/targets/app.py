@@ -11,11 +11,17 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
+from functools import partial
 from types import MappingProxyType, ModuleType
 from typing import Any, TypedDict, TypeVar, Unpack, cast
 
+from dynsched.domain.job import CatchUp, Overlap, Priority
+from dynsched.domain.names import check_name
+from dynsched.domain.recurrence import Cron
 from dynsched.domain.retry import RetryPolicy
 from dynsched.domain.target import HandlerTarget
+from dynsched.domain.zone_changes import zone_clock
 from dynsched.errors import InvalidInput
 from dynsched.targets.context import AnyContext
 
@@ -110,8 +116,9 @@ class App:
             defaults: see `JobDefaults`.
 
         Raises:
-            InvalidInput: the name is malformed or taken, a default is unknown or of the wrong
-                type, or the function does not have the context as its only parameter, or none.
+            InvalidInput: the name is malformed or taken, a default is unknown, of the
+                wrong type or of no use, or the function does not have the context as its only
+                parameter, or none.
         """
         HandlerTarget(name)
         checked = _checked_defaults(name, defaults)
@@ -208,7 +215,55 @@ def _checked_defaults(name: str, defaults: Mapping[str, object]) -> JobDefaults:
             raise InvalidInput(key, f"{value} is not positive", "give a longer one")
         if key == "retry" and not isinstance(value, RetryPolicy):
             raise InvalidInput(key, f"{value!r} is no RetryPolicy", "RetryPolicy(max_attempts=3)")
+    _check_values(name, defaults)
     return cast("JobDefaults", dict(defaults))
+
+
+_CHOICES: Mapping[str, type[StrEnum]] = MappingProxyType(
+    {"overlap": Overlap, "catch_up": CatchUp, "priority": Priority}
+)
+
+
+def _check_values(name: str, defaults: Mapping[str, Any]) -> None:
+    """Check what a declaration says of jobs where it is read, and not when a job is made of it.
+
+    Raises:
+        InvalidInput: a value is wrong; the error names the handler and the default.
+    """
+    if "cron" in defaults and "every" in defaults:
+        raise InvalidInput("every", f"handler {name!r} has cron and every", "give one of them")
+    checks: dict[str, Callable[[Any], object]] = {
+        "tz": zone_clock,
+        "cron": lambda expr: Cron.parse(expr, zone=defaults.get("tz", "UTC"), key=name),
+        "max_attempts": lambda count: RetryPolicy(max_attempts=count),
+        "queue": lambda text: check_name(text, "queue"),
+        "tenant": lambda text: check_name(text, "tenant"),
+        **{field: partial(_choose, choices) for field, choices in _CHOICES.items()},
+    }
+    for field, check in checks.items():
+        if field not in defaults:
+            continue
+        value = defaults[field]
+        try:
+            _check_type(field, value)
+            check(value)
+        except InvalidInput as error:
+            raise InvalidInput(field, f"handler {name!r}: {error.problem}", error.mend) from None
+
+
+def _check_type(field: str, value: object) -> None:
+    wanted: type = int if field == "max_attempts" else str
+    if not isinstance(value, wanted) or isinstance(value, bool):
+        problem = f"{value!r} is {'no whole number' if wanted is int else 'no text'}"
+        raise InvalidInput(field, problem)
+
+
+def _choose(choices: type[StrEnum], text: str) -> StrEnum:
+    try:
+        return choices(text)
+    except ValueError:
+        known = ", ".join(item.value for item in choices)
+        raise InvalidInput("", f"{text!r} is unknown", known) from None
 
 
 def _takes_context(name: str, function: Handler) -> bool:

@@ -102,9 +102,10 @@ def run_command(
             # Leaving the block waits for the process, so it must not be left running unwatched.
             os.killpg(process.pid, signal.SIGKILL)
             raise
+    stdout, stderr = child.stdout.text(), child.stderr.text()
     if child.was_stopped:
-        return stopped(context)
-    return _judge(process.returncode, child.stdout.text(), child.stderr.text())
+        return stopped(context, output=dict(_tails(stdout, stderr)) or None)
+    return _judge(process.returncode, stdout, stderr)
 
 
 def _spawn(target: CommandTarget, context: AnyContext) -> subprocess.Popen[bytes]:
@@ -293,8 +294,12 @@ def _drain(pipe: IO[bytes], kept: Tail) -> None:
         kept.feed(chunk)
 
 
+def _tails(stdout: str, stderr: str) -> dict[str, str]:
+    return {name: text for name, text in (("stdout", stdout), ("stderr", stderr)) if text}
+
+
 def _judge(code: int, stdout: str, stderr: str) -> Result:
-    tails = {name: text for name, text in (("stdout", stdout), ("stderr", stderr)) if text}
+    tails = _tails(stdout, stderr)
     if code == 0:
         return Succeeded(output=dict(tails) or None)
     output: dict[str, Json] = {"exit_code": code, **tails}

@@ -18,7 +18,14 @@ from urllib.parse import urljoin, urlsplit
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    NameResolutionError,
+    NewConnectionError,
+    ProtocolError,
+    ReadTimeoutError,
+)
 from urllib3.response import BaseHTTPResponse
 from urllib3.response import HTTPResponse as Response
 
@@ -156,7 +163,36 @@ def run_http(
     except (HTTPError, OSError, UnicodeError) as error:
         if context.stop.is_set():
             return stopped(context)
-        return Failed(error_type=error_name(error), message=message_of(error))
+        return Failed(error_type=error_name(error), message=_fault_words(error, target.url))
+
+
+def _fault_words(error: Exception, url: str) -> str:
+    """Return what is wrong with a connection in one line, without the library's own words."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    peer = f"{parts.hostname}:{port}"
+    cause = error.__cause__ or error.__context__
+    if isinstance(error, NewConnectionError) and isinstance(cause, ConnectionRefusedError):
+        return f"connection to {peer} refused"
+    words: tuple[tuple[type[Exception], str], ...] = (
+        (NameResolutionError, f"the name {parts.hostname} cannot be resolved{_told(cause)}"),
+        (NewConnectionError, f"connection to {peer} failed{_told(cause)}"),
+        (ConnectTimeoutError, f"connection to {peer} timed out"),
+        (ReadTimeoutError, f"{peer} did not answer in time"),
+        (ProtocolError, f"connection to {peer} broke off{_told(cause)}"),
+    )
+    for kind, text in words:
+        if isinstance(error, kind):
+            return text
+    return f"request to {peer} failed: {message_of(error)}"
+
+
+def _told(cause: BaseException | None) -> str:
+    """Return a cause's own words after a colon, if there is one."""
+    if cause is None:
+        return ""
+    text = cause.strerror if isinstance(cause, OSError) and cause.strerror else message_of(cause)
+    return f": {text}" if text else ""
 
 
 class _Answer:

@@ -121,12 +121,15 @@ def succeeded(output: object) -> Succeeded:
     return Succeeded(output=kept)
 
 
-def stopped(context: AnyContext, reason: StopReason | None = None) -> WasCancelled | Failed:
+def stopped(
+    context: AnyContext, reason: StopReason | None = None, *, output: Json = None
+) -> WasCancelled | Failed:
     """Return how an attempt ended that was asked to end and did.
 
     Args:
         context: the attempt's.
         reason: why; by default the stop signal's reason, or cancelled if it has none.
+        output: what it had written by then; kept where a time limit is the reason.
     """
     reason = reason or context.stop.reason or StopReason.CANCELLED
     limit = {
@@ -137,7 +140,7 @@ def stopped(context: AnyContext, reason: StopReason | None = None) -> WasCancell
         return WasCancelled(reason=reason)
     length = limit[reason]
     told = f" of {length.total_seconds():g} s" if length else ""
-    return Failed(error_type="TimeLimit", message=f"{reason.value}{told} reached")
+    return Failed(error_type="TimeLimit", message=f"{reason.value}{told} reached", output=output)
 
 
 def outcome_of(error: BaseException, context: AnyContext, now: datetime) -> Result:
