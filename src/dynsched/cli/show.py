@@ -202,7 +202,7 @@ def _moment_words(run: Run, now: datetime) -> str:
 
 def _leased_at(run: Run) -> datetime | None:
     """Return since when a run is leased, if its row says so."""
-    leased_at: datetime | None = getattr(run, "leased_at", None)
+    leased_at: datetime | None = run.leased_at
     return leased_at
 
 

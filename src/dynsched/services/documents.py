@@ -85,7 +85,7 @@ def run_document(run: Run, *, job_name: str | None = None, lack: str = "") -> Do
         "forced": run.forced,
         "idempotency_key": run.idempotency_key,
         "created_at": to_text(run.created_at),
-        "leased_at": instant(getattr(run, "leased_at", None)) if leased else None,
+        "leased_at": instant(run.leased_at) if leased else None,
         "first_started_at": instant(run.first_started_at),
         "started_at": instant(run.started_at),
         "ended_at": instant(run.ended_at),
