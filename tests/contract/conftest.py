@@ -39,10 +39,8 @@ def engine(backend: Backend) -> Iterator[Engine]:
         yield fresh
 
 
-@pytest.fixture
-def threaded_engine(backend: Backend) -> Iterator[Engine]:
-    """Return an engine whose guarded writes are atomic among threads, or skip."""
-    if not backend.threads:
-        pytest.skip("this emulator has no locks")
-    with backend() as fresh:
+@pytest.fixture(params=[name for name, one in ALL.items() if one.threads])
+def threaded_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """Return an engine whose guarded writes are atomic among threads; moto has no locks."""
+    with ALL[request.param]() as fresh:
         yield fresh
