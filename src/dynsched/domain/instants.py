@@ -7,6 +7,7 @@ only in `dynsched.domain.recurrence` and in renderers.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Protocol
 
 from dynsched.errors import InvalidInput
@@ -72,6 +73,7 @@ def from_ms(value: int) -> datetime:
     return EPOCH + timedelta(milliseconds=value)
 
 
+@lru_cache(maxsize=1024)  # the rows of a batch share their instants
 def to_text(value: datetime) -> str:
     """Return the fixed-width text used in keys and in JSON; texts sort as the instants do.
 

@@ -35,24 +35,25 @@ def check_name(value: str, field: str) -> str:
 def new_id(rng: Random, length: int = 13) -> str:
     """Return a random id of `length` characters, 5 bits each, in lower case without look-alikes."""
     bits = rng.getrandbits(5 * length)
-    return "".join(ALPHABET[bits >> 5 * place & 31] for place in range(length))
+    return "".join([ALPHABET[bits >> place & 31] for place in range(0, 5 * length, 5)])
 
 
-def new_ordered_id(rng: Random, ms: int) -> str:
-    """Return a random id that sorts behind those made in earlier milliseconds.
+def new_ordered_ids(rng: Random, ms: int, count: int) -> list[str]:
+    """Return random ids in their order, which sort behind those made in earlier milliseconds.
 
     Rows of one instant that lie in the order in which they were made are claimed from few pages
     of a file, and in that order. The order comes round after twelve days.
 
     Args:
         rng: for the random part, as long as that of `new_id`.
-        ms: when it is made, milliseconds since 1970.
+        ms: when they are made, milliseconds since 1970.
+        count: how many.
 
-    >>> new_ordered_id(Random(1), 31)[:6], new_ordered_id(Random(1), 32)[:6]
-    ('00000z', '000010')
+    >>> [one[:6] for one in new_ordered_ids(Random(1), 31, 2)], new_ordered_ids(Random(1), 32, 0)
+    (['00000z', '00000z'], [])
     """
-    time = "".join(ALPHABET[ms >> shift & 31] for shift in range(25, -1, -5))
-    return time + new_id(rng)
+    time = "".join([ALPHABET[ms >> place & 31] for place in range(25, -1, -5)])
+    return sorted([time + new_id(rng) for _ in range(count)])
 
 
 def bucket_of(text: str, buckets: int) -> int:

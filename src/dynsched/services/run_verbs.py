@@ -13,7 +13,7 @@ from dynsched.domain.job import (
     Priority,
 )
 from dynsched.domain.lifecycle import Transition
-from dynsched.domain.names import new_ordered_id
+from dynsched.domain.names import new_ordered_ids
 from dynsched.domain.payload import Json, check_payload
 from dynsched.domain.run import TERMINAL, Run, RunKey, RunKind, RunState, occur, parse_run_id
 from dynsched.errors import Conflict, IllegalTransition, InvalidInput, NotFound
@@ -102,12 +102,11 @@ class RunVerbs(Verbs):
 
     def _nonces(self, now: datetime, count: int) -> list[str]:
         """Return nonces in their order, so that runs of one instant start in that order."""
-        spread, ms = self._store.topology.writing(minute_of(now)).spread, to_ms(now)
-        rng = self._rng
-        return sorted(
-            f"{rng.randrange(spread) if spread > 1 else 0}-{new_ordered_id(rng, ms)}"
-            for _ in range(count)
-        )
+        spread, rng = self._store.topology.writing(minute_of(now)).spread, self._rng
+        ids = new_ordered_ids(rng, to_ms(now), count)
+        if spread == 1:
+            return [f"0-{one}" for one in ids]
+        return sorted(f"{rng.randrange(spread)}-{one}" for one in ids)
 
     def _manual(
         self,
