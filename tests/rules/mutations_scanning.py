@@ -101,7 +101,7 @@ SCANNING = (
     cut(
         "lanes",
         "services/worker.py",
-        "if self._foreign_at is None or now - self._foreign_at >= foreign:",
+        "if not within(now, self._foreign_at, foreign):",
         "if False:",
         "test_a_lane_whose_worker_died_is_read_by_the_others",
     ),

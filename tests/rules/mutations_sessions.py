@@ -8,8 +8,8 @@ SESSIONS = (
     cut(
         "sessionfirst",
         "services/session.py",
-        "        row = self._store.control.write_session(\n            Session(",
-        "        row = (\n            Session(",
+        "row = self._store.control.write_session(new)",
+        "row = new",
         "test_a_claim_names_a_session_whose_row_is_written",
     ),
     cut(
@@ -29,9 +29,9 @@ SESSIONS = (
             ),
             Edit(
                 "services/session.py",
-                "                session=session,\n",
-                "                session=session,\n"
-                "                version=old.version if old else 0,\n",
+                "            session=session,\n            started_at=now,\n",
+                "            session=session,\n            started_at=now,\n"
+                "            version=old.version if old else 0,\n",
             ),
         ),
         ("test_a_session_that_replaces_a_lost_one_has_another_id",),

@@ -98,6 +98,17 @@ def from_text(text: str, field: str = "instant") -> datetime:
     return to_utc(value, field)
 
 
+def within(now: datetime, since: datetime | None, span: timedelta) -> bool:
+    """Return whether less than `span` has passed since an instant; False if it is None.
+
+    A clock that was set back makes it False too: what is remembered must not last longer for that.
+
+    >>> within(EPOCH, EPOCH + MINUTE, MINUTE), within(EPOCH + MILLISECOND, EPOCH, MINUTE)
+    (False, True)
+    """
+    return since is not None and timedelta(0) <= now - since < span
+
+
 def minute_of(value: datetime) -> int:
     """Return the number of whole minutes since 1970: the name of the instant's minute bucket."""
     return (value - EPOCH) // MINUTE

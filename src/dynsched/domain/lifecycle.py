@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from dynsched.domain.instants import EPOCH
+from dynsched.domain.instants import EPOCH, LAST
 from dynsched.domain.run import Run, RunState
 from dynsched.errors import IllegalTransition
 
@@ -140,8 +140,9 @@ def _next(run: Run, **changes: object) -> Run:
     return run.changed(version=run.version + 1, **changes)
 
 
-def _seconds(instant: datetime) -> int:
-    return int((instant - EPOCH).total_seconds())
+def _expiry(run: Run, now: datetime) -> int:
+    """Return the end of a run's retention in epoch seconds, whatever its job asked for."""
+    return int((now - EPOCH + min(run.retention, LAST - now)).total_seconds())
 
 
 def _ended(event: Event, run: Run, state: RunState, now: datetime, **more: object) -> Transition:
@@ -152,7 +153,7 @@ def _ended(event: Event, run: Run, state: RunState, now: datetime, **more: objec
         leased_at=None,
         lease_ends_at=None,
         ended_at=now,
-        expires_at_s=_seconds(now + run.retention),
+        expires_at_s=_expiry(run, now),
         **more,
     )
     return _transition(event, run, after)
@@ -177,7 +178,7 @@ def _released(
             state=RunState.CANCELLED,
             reason=run.reason or CANCEL_REQUESTED,
             ended_at=now,
-            expires_at_s=_seconds(now + run.retention),
+            expires_at_s=_expiry(run, now),
         )
     return _transition(event, run, after)
 

@@ -15,8 +15,8 @@ from datetime import datetime, timedelta
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import Clock, minute_of, minute_start
 from dynsched.domain.selection import shards_to_serve
-from dynsched.errors import ClockSkewed
 from dynsched.services.serving import CHUNK, JobServer, Served
+from dynsched.services.skew import check_clock
 from dynsched.settings import Settings
 from dynsched.storage.control import Cursor
 from dynsched.storage.runs import RunApplied
@@ -26,7 +26,6 @@ log = logging.getLogger("dynsched.dispatcher")
 
 REREAD_AFTER = (timedelta(minutes=1), timedelta(minutes=10), timedelta(minutes=60))
 REREAD_MINUTES = 30  # closed minutes that one tick reads again at most, for each net
-DATE_GRAIN = timedelta(seconds=1)  # the store's clock is told in whole seconds
 
 
 @dataclass(slots=True)
@@ -93,7 +92,13 @@ class Dispatcher:
         check_clock(self._store.engine.store_time(), now, self._settings)
         report = self._report = TickReport()
         due = self._cursors("due")
-        owners = [(cursor.owner, cursor.owned_until) for cursor in due]
+        longest = now + topology.look_ahead  # a later end was written by a clock that was ahead
+        owners = [
+            (cursor.owner, cursor.owned_until)
+            if cursor.owned_until is not None and cursor.owned_until <= longest
+            else ("", None)
+            for cursor in due
+        ]
         mine = shards_to_serve(self._name, owners, now)
         report.shards = len(mine)
         retry = self._cursors("retry") if mine else []
@@ -194,19 +199,3 @@ class Dispatcher:
             outcomes = self._store.runs.apply_many(moves)
             self._report.promoted += sum(isinstance(item, RunApplied) for item in outcomes)
         return len(runs)
-
-
-def check_clock(store_time: datetime | None, now: datetime, settings: Settings) -> None:
-    """Compare this process's clock with the store's.
-
-    Raises:
-        ClockSkewed: they differ by more than `skew_stop`; acting would harm living leases.
-    """
-    if store_time is None:
-        return
-    skew = now - store_time
-    if skew > settings.skew_stop + DATE_GRAIN or -skew > settings.skew_stop:
-        raise ClockSkewed(
-            f"this process's clock is {skew.total_seconds():+.1f} s off the store's; "
-            f"it stops until the clocks agree within {settings.skew_stop.total_seconds():g} s"
-        )

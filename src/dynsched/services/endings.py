@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 from dynsched.domain import lifecycle
-from dynsched.domain.instants import EPOCH, Clock
+from dynsched.domain.instants import EPOCH, LAST, Clock
 from dynsched.domain.lifecycle import Transition
 from dynsched.domain.retry import Bury, Failed, RetryAt, decide, signature
 from dynsched.domain.run import Run, RunState, parse_run_id
@@ -351,4 +351,5 @@ def _attempt(
 
 def attempt_expiry(run: Run, now: datetime) -> int:
     """Return when an attempt's row may go: its run's retention twice over, in epoch seconds."""
-    return int((now + 2 * run.retention - EPOCH).total_seconds())
+    kept = min(run.retention, (LAST - now) / 2)
+    return int((now - EPOCH + 2 * kept).total_seconds())

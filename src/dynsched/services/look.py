@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from dynsched.domain.instants import Clock
+from dynsched.domain.instants import Clock, within
 from dynsched.domain.job import Job, Overlap, SkipReason
 from dynsched.domain.overlap import Answer, OverlapDecision
 from dynsched.domain.run import Run
@@ -137,7 +137,7 @@ class Look:
         old = [
             name
             for name in names
-            if name not in self._tenants or self._tenants[name][0] + CAP_AGE <= now
+            if name not in self._tenants or not within(now, self._tenants[name][0], CAP_AGE)
         ]
         if old:
             for name, tenant in self._store.control.tenants(old).items():

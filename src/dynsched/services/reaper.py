@@ -14,10 +14,9 @@ from datetime import datetime, timedelta
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import EPOCH, Clock
 from dynsched.domain.run import Run, RunState, parse_run_id
-from dynsched.errors import DynschedError
-from dynsched.services.dispatcher import check_clock
 from dynsched.services.endings import attempt_expiry
 from dynsched.services.session import SessionLocks
+from dynsched.services.skew import check_clock
 from dynsched.services.sweep import DailySweep
 from dynsched.settings import Settings
 from dynsched.storage.control import Session
@@ -176,7 +175,7 @@ class Reaper:
         """Return one run under its fence; one broken row never blocks the rest."""
         try:
             return self._reclaim(seen, session, now)
-        except DynschedError:
+        except Exception:
             self._report.failed += 1
             log.exception("run %s could not be returned; the next sweep tries again", seen.run_id)
             return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from dynsched.domain.instants import within
 from dynsched.domain.lifecycle import SUSPECT_LOSSES
 from dynsched.domain.run import Run, RunKey, RunState
 from dynsched.domain.target import CommandTarget, HandlerTarget, Target
@@ -88,7 +89,7 @@ class Refusals:
         if self._suspect is None:
             return False
         key, seen_at = self._suspect
-        if now - seen_at >= self._settings.lease:
+        if not within(now, seen_at, self._settings.lease):
             run = self._reread(key)
             waits = run is not None and run.state is RunState.READY
             self._suspect = (key, now) if waits else None
@@ -112,14 +113,14 @@ class Refusals:
         since = self._waiting.get(run.job_id)
         if since is None or run.forced:
             return False
-        if now - since >= self._settings.refusal:
+        if not within(now, since, self._settings.refusal):
             del self._waiting[run.job_id]
             return False
         return run.available_at <= since
 
     def cap(self, tenant: str, now: datetime) -> None:
         """Remember that a tenant had no free permit."""
-        self._capped[tenant] = now + self._settings.refusal
+        self._capped[tenant] = now
 
     def freed(self, run: Run) -> None:
         """Forget a tenant's refusal when one of its runs has given up its permit here."""
@@ -127,10 +128,10 @@ class Refusals:
 
     def shut(self, tenant: str, now: datetime) -> bool:
         """Return whether a tenant is at its cap, as far as is remembered."""
-        until = self._capped.get(tenant)
-        if until is None:
+        since = self._capped.get(tenant)
+        if since is None:
             return False
-        if now < until:
+        if within(now, since, self._settings.refusal):
             return True
         if self._peek(tenant):
             del self._capped[tenant]

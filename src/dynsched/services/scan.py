@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from dynsched.domain.instants import within
 from dynsched.domain.job import Priority
 from dynsched.domain.run import Run
 from dynsched.domain.selection import in_turn
@@ -95,7 +96,7 @@ class Lane:
     def refused_up_to(self, last: Run, now: datetime) -> str:
         """Remember that a share's rows up to one must wait; return where to read on."""
         after, until = self.barren.get(last.share, ("", now))
-        if until <= now:
+        if not within(now, until - BARREN, BARREN):
             after, until = "", now + BARREN
         after = max(after, ready_sort(last))
         if len(self.barren) > REMEMBERED_MAX:

@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,8 @@ from random import Random
 
 from dynsched.domain.instants import Clock
 from dynsched.domain.names import new_id
+from dynsched.errors import ClockSkewed
+from dynsched.services.skew import check_clock
 from dynsched.settings import Settings
 from dynsched.storage.control import Session
 from dynsched.storage.store import Store
@@ -45,10 +48,16 @@ class SessionLocks:
         """Lock a new session's file for the life of this process; return its path, "" without."""
         if self._folder is None:
             return ""
-        self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / session
         unseen = self._folder / f".{session}"  # locked before others can see it under its name
-        descriptor = os.open(unseen, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(unseen, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        except PermissionError as error:
+            log.warning(
+                "no lock file (%s): if this process is killed, its lease must run out", error
+            )
+            return ""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         unseen.rename(path)
         self._held[session] = descriptor
@@ -63,9 +72,9 @@ class SessionLocks:
             if path.name in self._held or path.name.startswith("."):
                 continue
             try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            except FileNotFoundError:
-                continue
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except (FileNotFoundError, PermissionError):
+                continue  # gone, or another user's: then its lease decides
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 found.append(path.name)
@@ -79,7 +88,8 @@ class SessionLocks:
         """Remove the file of a session that was closed, and release it if it is ours."""
         descriptor = self._held.pop(session, None)
         if self._folder is not None:
-            (self._folder / session).unlink(missing_ok=True)
+            with suppress(PermissionError):  # another user's file does no harm
+                (self._folder / session).unlink(missing_ok=True)
         if descriptor is not None:
             os.close(descriptor)
 
@@ -125,6 +135,7 @@ class SessionKeeper:
         self._known_wall: datetime | None = None
         self._known_mono = 0.0
         self.others: tuple[str, ...] = ()
+        self.skewed = False  # this process's clock and the store's differ: it claims nothing
 
     @property
     def session(self) -> str | None:
@@ -150,20 +161,23 @@ class SessionKeeper:
         now, mono = self._clock.now(), self._clock.monotonic()
         session = new_id(self._rng)
         identity = self._identity
-        row = self._store.control.write_session(
-            Session(
-                session=session,
-                started_at=now,
-                expires_at=now + self._settings.lease,
-                host=identity.host,
-                pid=identity.pid,
-                slots=identity.slots,
-                queues=identity.queues,
-                lock=self._locks.hold(session),
-                handlers=identity.handlers,
-                commands=identity.commands,
-            )
+        new = Session(
+            session=session,
+            started_at=now,
+            expires_at=now + self._settings.lease,
+            host=identity.host,
+            pid=identity.pid,
+            slots=identity.slots,
+            queues=identity.queues,
+            lock=self._locks.hold(session),
+            handlers=identity.handlers,
+            commands=identity.commands,
         )
+        try:
+            row = self._store.control.write_session(new)
+        except Exception:
+            self._locks.forget(session)  # else each try of a long outage leaves a file open
+            raise
         assert row is not None, "a session id of 65 random bits was taken"
         self._know(row, now, mono)
         self._look_around()
@@ -178,12 +192,22 @@ class SessionKeeper:
     def _look_around(self) -> None:
         """Read the map, and which sessions serve the same queues: they share the lanes out."""
         self._store.refresh()
+        self.skewed = self._is_skewed()
         queues = set(self._identity.queues)
         self.others = tuple(
             item.session
             for item in self._store.control.sessions()
             if item.open and queues & set(item.queues)
         )
+
+    def _is_skewed(self) -> bool:
+        """Return whether the clocks differ beyond the bound, right after an answer of the store."""
+        try:
+            check_clock(self._store.engine.store_time(), self._clock.now(), self._settings)
+        except ClockSkewed as error:
+            log.error("nothing is claimed: %s", error)  # noqa: TRY400  it needs no traceback
+            return True
+        return False
 
     def beat(self) -> bool:
         """Renew the session; False if it is over (lapsed by own clock, or closed by a reaper).

@@ -17,10 +17,10 @@ from random import Random
 from typing import Protocol
 
 from dynsched.domain import lifecycle
-from dynsched.domain.instants import Clock
+from dynsched.domain.instants import Clock, within
 from dynsched.domain.job import Priority
 from dynsched.domain.lifecycle import SUSPECT_LOSSES
-from dynsched.domain.retry import Failed
+from dynsched.domain.retry import Failed, Hint
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.selection import WeightedTurns, home_lanes, take_by_weight
 from dynsched.errors import StoreError
@@ -87,7 +87,6 @@ class Worker:
         reaper: returns the runs of this host's dead workers when a session is opened.
     """
 
-    _given_up = 0  # handlers that still run although their runs were written off
     _reconciled_at: datetime | None = None
     _foreign_at: datetime | None = None
     _drain_until: datetime | None = None
@@ -206,15 +205,29 @@ class Worker:
             except queue.Empty:
                 break
             if item.given_up:
-                self._given_up -= 1
-                self._hand.leave(item)
-                self._endings.note_late(item)
+                self._note_late(item)
             else:
-                self._unwritten.append(self._endings.of_result(item, now, look_ahead))
+                self._unwritten.append(self._ending_of(item, now, look_ahead))
         report.ended += self._write_out()
 
+    def _ending_of(self, item: InHand, now: datetime, look_ahead: timedelta) -> Ending:
+        """Return a result's way out; one that cannot be made must not hold up the others."""
+        try:
+            return self._endings.of_result(item, now, look_ahead)
+        except Exception as error:
+            log.exception("run %s: its result cannot be evaluated", item.run.run_id)
+            problem = f"{type(error).__name__}: {error}"
+            item.result = Failed(error_type="BadResult", message=problem, hint=Hint.PERMANENT)
+            return self._endings.of_result(item, now, look_ahead)
+
+    def _note_late(self, item: InHand) -> None:
+        try:
+            self._endings.note_late(item)
+        except Exception:
+            log.exception("run %s: its late result cannot be kept", item.run.run_id)
+
     def _write_out(self) -> int:
-        """Write the ways out that are due; runs whose handler has returned leave the hand.
+        """Write the ways out that are due; their runs leave the hand.
 
         Raises:
             StoreError: the store failed; all are kept for the next time.
@@ -229,8 +242,8 @@ class Worker:
             self._refusals.ended(item.run)
             if item.permit is not None:
                 self._refusals.freed(item.run)
-            if not item.given_up:
-                self._hand.leave(item)
+            # Also one whose handler still runs: the run is not its any more.
+            self._hand.leave(item)
         return len(endings)
 
     def _write(self, endings: Sequence[Ending]) -> bool:
@@ -247,7 +260,6 @@ class Worker:
         """Write a way out for runs whose handlers still run; their slots are made up for."""
         for item in items:
             item.given_up = True
-        self._given_up += len(items)
         for _ in items:
             self._slots.replace_one()
         self._write(endings)
@@ -279,7 +291,8 @@ class Worker:
         """Fail runs whose handler ignored its hard limit; hand back runs at the drain's end."""
         over: list[InHand] = []
         endings: list[Ending] = []
-        draining = self._drain_until is not None and now >= self._drain_until
+        grace, until = self._settings.drain_grace, self._drain_until
+        draining = until is not None and not within(now, until - grace, grace)
         for item in self._hand.items():
             if item.given_up or item.result is not None or item.started_at is None:
                 continue
@@ -304,7 +317,7 @@ class Worker:
 
         A claim whose answer was lost, or a slot that died: heartbeats go on, so no reaper comes.
         """
-        if self._reconciled_at is not None and now - self._reconciled_at < self._settings.lease:
+        if within(now, self._reconciled_at, self._settings.lease):
             return
         first, self._reconciled_at = self._reconciled_at is None, now
         if first:
@@ -337,8 +350,8 @@ class Worker:
     # claims
 
     def _fill_slots(self, session: str, now: datetime, report: PollReport) -> None:
-        free = self._settings.slots - (len(self._hand) - self._given_up)
-        if free <= 0 or self._refusals.emptying(now):
+        free = self._settings.slots - len(self._hand)
+        if free <= 0 or self._keeper.skewed or self._refusals.emptying(now):
             return
         names = self._lanes(session, now)
         runs = self._candidates(names, free, now)
@@ -355,7 +368,7 @@ class Worker:
         count = self._store.topology.lanes
         lanes: frozenset[int] = home_lanes(session, self._keeper.others, count)
         foreign = self._settings.foreign_lanes
-        if self._foreign_at is None or now - self._foreign_at >= foreign:
+        if not within(now, self._foreign_at, foreign):
             self._foreign_at = now
             lanes = frozenset(range(count))
         return [
