@@ -357,3 +357,56 @@ def test_bytes_that_are_no_text_are_replaced_within_the_bound() -> None:
     kept = Tail(100)
     kept.feed(b"\xff" * 100)
     assert kept.text() == "\N{REPLACEMENT CHARACTER}" * 33
+
+
+class BareRetry(RetryAfter):
+    """Forgets its base's delay."""
+
+    def __init__(self, message: str) -> None:
+        Exception.__init__(self, message)
+
+
+class BareSnooze(Snooze):
+    """Forgets its base's instant."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self, "later")
+
+
+class ExitingText(Exception):
+    """Ends the process when it is shown."""
+
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class Homeless(Exception):
+    """Has no module."""
+
+    __module__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (BareRetry("busy"), "BareRetry"),
+        (BareSnooze(), "BareSnooze"),
+        (ExitingText(), "ExitingText"),
+        (Homeless("lost"), "Homeless"),
+    ],
+)
+def test_an_exception_that_cannot_be_read_is_a_failure(error: BaseException, name: str) -> None:
+    """Whatever an exception class does, sync and async handlers end with an answer."""
+    for handler in raising(error):
+        result = Bench().run(handler)
+        assert isinstance(result, Failed), result
+        assert result.error_type.rpartition(".")[2] == name
+        assert result.message
+
+
+def test_a_retry_without_its_delay_is_still_a_retry() -> None:
+    """The back-off stands in for the delay that the exception lost."""
+    result = Bench().run(raising(BareRetry("busy"))[0])
+    assert isinstance(result, Failed)
+    assert (result.hint, result.after) == (Hint.RETRY, None)
+    assert "busy" in result.message

@@ -41,7 +41,7 @@ class RetryAfter(HandlerSignal):
     """
 
     def __init__(self, delay: timedelta, message: str = "") -> None:
-        self.delay = _checked_delay(delay)
+        self.delay = checked_delay(delay)
         super().__init__(message or f"asked to be tried again after {delay}")
 
 
@@ -60,7 +60,7 @@ class Snooze(HandlerSignal):
         if (until is None) == (after is None):
             raise InvalidInput("snooze", "it needs one of until and after", "give exactly one")
         self.until = None if until is None else to_utc(until, "snooze.until")
-        self.after = None if after is None else _checked_delay(after)
+        self.after = None if after is None else checked_delay(after)
         super().__init__(f"snoozed {until or after}")
 
     def instant(self, now: datetime) -> datetime:
@@ -208,7 +208,13 @@ class _RunLogger(logging.LoggerAdapter[logging.Logger]):
         return f"{prefix} {msg}", kwargs
 
 
-def _checked_delay(delay: timedelta) -> timedelta:
+def checked_delay(delay: timedelta) -> timedelta:
+    """Return the delay if it is one that a handler may ask for.
+
+    Raises:
+        InvalidInput: it is out of range.
+        TypeError: it is no timedelta.
+    """
     if not timedelta(0) <= delay <= DELAY_MAX:
         raise InvalidInput("delay", f"{delay} is out of range", "give 0 to 366 days")
     return delay

@@ -45,7 +45,7 @@ class LoopThread:
         Args:
             make: makes the awaitable; called on the loop.
             succeed: turns what it returned into a result.
-            settle: turns what it raised into a result.
+            settle: turns what it raised into a result; must not raise.
             context: the attempt's.
         """
         loop = self._started()
@@ -60,7 +60,10 @@ class LoopThread:
         def finish(task: asyncio.Task[Result]) -> None:
             self._tasks.discard(task)
             # A task cancelled before its first step never ran `drive`.
-            answers.put(stopped(context) if task.cancelled() else task.result())
+            try:
+                answers.put(stopped(context) if task.cancelled() else task.result())
+            except BaseException as error:  # noqa: BLE001  # without an answer `run` never returns
+                answers.put(settle(error))
 
         def start() -> None:
             task = loop.create_task(drive())
