@@ -13,7 +13,13 @@ from dynsched.domain.instants import Clock
 from dynsched.domain.retry import Failed
 from dynsched.domain.target import CommandTarget, HandlerTarget, HttpTarget, Target
 from dynsched.targets.app import App
-from dynsched.targets.command import KILL_GRACE, LEASE_LOST_GRACE, refusal_of_user, run_command
+from dynsched.targets.command import (
+    KILL_GRACE,
+    LEASE_LOST_GRACE,
+    Groups,
+    refusal_of_user,
+    run_command,
+)
 from dynsched.targets.context import AnyContext
 from dynsched.targets.loop import LoopThread
 from dynsched.targets.result import Result, outcome_of, succeeded
@@ -58,6 +64,7 @@ class TargetRunner:
         self._own_pool: PoolManager | None = None
         self._lock = threading.Lock()
         self._kill_grace, self._lease_lost_grace = kill_grace, lease_lost_grace
+        self._groups = Groups()
         self._loop = LoopThread()
         self._watch = LimitWatch(clock)
 
@@ -96,7 +103,8 @@ class TargetRunner:
             return outcome_of(error, context, self._clock.now())
 
     def close(self) -> None:
-        """Cancel the async handlers that still run and end the runner's threads."""
+        """Kill the commands and cancel the async handlers that still run; end the threads."""
+        self._groups.kill()
         self._loop.close()
         self._watch.close()
         if self._own_pool is not None:
@@ -112,6 +120,7 @@ class TargetRunner:
                 clock=self._clock,
                 kill_grace=self._kill_grace,
                 lease_lost_grace=self._lease_lost_grace,
+                groups=self._groups,
             )
         handler = self._app.handlers[target.name]
         if inspect.iscoroutinefunction(handler.function):
