@@ -10,6 +10,7 @@ from queue import SimpleQueue
 from typing import TypeAlias
 
 from dynsched.targets.context import AnyContext
+from dynsched.targets.forks import one_process
 from dynsched.targets.result import Result, stopped
 from dynsched.targets.stop import StopReason
 
@@ -53,7 +54,9 @@ class LoopThread:
 
         async def drive() -> Result:
             try:
-                return succeed(await make())
+                with one_process():
+                    output = await make()
+                return succeed(output)
             except BaseException as error:  # noqa: BLE001  # an exit would end the shared loop
                 return settle(error)
 

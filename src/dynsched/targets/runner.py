@@ -21,6 +21,7 @@ from dynsched.targets.command import (
     run_command,
 )
 from dynsched.targets.context import AnyContext
+from dynsched.targets.forks import one_process
 from dynsched.targets.loop import LoopThread
 from dynsched.targets.result import Result, outcome_of, succeeded
 from dynsched.targets.stop import Limits, LimitWatch
@@ -125,7 +126,8 @@ class TargetRunner:
         handler = self._app.handlers[target.name]
         if inspect.iscoroutinefunction(handler.function):
             return self._await(lambda: handler.function(*handler.arguments(context)), context)
-        output = handler.function(*handler.arguments(context))
+        with one_process():
+            output = handler.function(*handler.arguments(context))
         if inspect.isawaitable(output):
             return self._await(lambda: output, context)
         return succeeded(output)
