@@ -25,7 +25,7 @@ from dynsched.targets.context import (
 )
 from dynsched.targets.result import Result, Snoozed, Succeeded, Tail, WasCancelled, tail
 from dynsched.targets.runner import TargetRunner
-from dynsched.targets.stop import Limits, StopReason
+from dynsched.targets.stop import Limits, Stop, StopReason
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 TARGET = HandlerTarget("it")
@@ -410,3 +410,11 @@ def test_a_retry_without_its_delay_is_still_a_retry() -> None:
     assert isinstance(result, Failed)
     assert (result.hint, result.after) == (Hint.RETRY, None)
     assert "busy" in result.message
+
+
+def test_a_run_that_was_given_back_before_its_start_does_not_start() -> None:
+    """Its handler is not called: the run may be in another worker's hand by now."""
+    stop, called = Stop(), list[int]()
+    stop.set(StopReason.LEASE_LOST)
+    result = Bench().run(lambda: called.append(1), stop=stop)
+    assert (result, called) == (WasCancelled(reason=StopReason.LEASE_LOST), [])

@@ -23,7 +23,7 @@ from dynsched.targets.command import (
 from dynsched.targets.context import AnyContext
 from dynsched.targets.forks import one_process
 from dynsched.targets.loop import LoopThread
-from dynsched.targets.result import Result, outcome_of, succeeded
+from dynsched.targets.result import Result, outcome_of, stopped, succeeded
 from dynsched.targets.stop import Limits, LimitWatch
 
 if TYPE_CHECKING:
@@ -94,6 +94,9 @@ class TargetRunner:
         refusal = self.refusal(target)
         if refusal:
             return Failed(error_type="TargetRefused", message=refusal)
+        if context.stop.is_set():
+            # It waited for a thread until its run was given back: another worker may have it.
+            return stopped(context)
         if isinstance(target, HttpTarget) and context.limits.soft is None:
             soft = min(HTTP_LIMIT, context.limits.hard or HTTP_LIMIT)
             context = replace(context, limits=Limits(soft=soft, hard=context.limits.hard))
