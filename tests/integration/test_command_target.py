@@ -346,3 +346,48 @@ def test_another_user_s_command_is_refused_unless_root() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=path
     )
     assert "start a worker as that user or as root" in said.stdout
+
+
+SIGCHLD_IGNORED = """
+import signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+from tests.integration.test_command_target import FixedDay, context
+from dynsched.domain.target import CommandTarget
+from dynsched.targets.runner import TargetRunner
+runner = TargetRunner(None, allow_commands=True, clock=FixedDay())
+print(runner.run(CommandTarget("echo done"), context()))
+"""
+
+
+def test_a_command_ends_where_sigchld_is_ignored() -> None:
+    """Its exit code is lost, which is a failure that says what to change, and no wait for ever."""
+    answer = subprocess.run(
+        [sys.executable, "-c", SIGCHLD_IGNORED],
+        cwd=Path(__file__).parents[2],
+        env=os.environ | {"PYTHONPATH": str(Path(dynsched.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert "ExitUnknown" in answer.stdout, answer.stderr
+    assert "SIGCHLD" in answer.stdout
+    assert "done" in answer.stdout
+
+
+def test_closing_the_runner_kills_a_command_that_ignores_sigterm(tmp_path: Path) -> None:
+    """A drained worker leaves no command behind, however long its grace."""
+    runner = TargetRunner(None, allow_commands=True, clock=FixedDay(), kill_grace=LONG)
+    ready = tmp_path / "ready"
+    os.mkfifo(ready)
+    results: list[Result] = []
+    target = CommandTarget(f"trap '' TERM; echo $$ > {ready}; while :; do sleep 60; done")
+    thread = threading.Thread(target=lambda: results.append(runner.run(target, context())))
+    thread.start()
+    pid = int(ready.read_text())
+    runner.close()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert failure(results[0]).error_type == "SIGKILL"
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

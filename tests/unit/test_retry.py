@@ -97,6 +97,13 @@ def test_a_delay_asked_for_is_never_shortened_and_bounded_by_the_attempts() -> N
     assert buried(PLAIN, failure, spent=5) is BuryReason.SPENT
 
 
+def test_a_delay_of_nothing_does_not_skip_the_back_off() -> None:
+    """`Retry-After: 0` from a server in trouble waits as long as any other failure."""
+    at_once = Failed(error_type="Http503", message="", hint=Hint.AFTER, after=timedelta(0))
+    assert seconds(PLAIN, at_once, spent=3) == 20
+    assert seconds(RetryPolicy(), at_once) == seconds(RetryPolicy(), FAILED)
+
+
 @given(st.integers(1, 10**12), st.integers(0, 2**32), st.floats(1, 100))
 def test_a_delay_stays_between_nothing_and_the_cap(spent: int, seed: int, factor: float) -> None:
     """No count of failures overflows, and full jitter stays in its range."""

@@ -25,7 +25,7 @@ from dynsched.targets.context import (
 )
 from dynsched.targets.result import Result, Snoozed, Succeeded, Tail, WasCancelled, tail
 from dynsched.targets.runner import TargetRunner
-from dynsched.targets.stop import Limits, StopReason
+from dynsched.targets.stop import Limits, Stop, StopReason
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 TARGET = HandlerTarget("it")
@@ -357,3 +357,64 @@ def test_bytes_that_are_no_text_are_replaced_within_the_bound() -> None:
     kept = Tail(100)
     kept.feed(b"\xff" * 100)
     assert kept.text() == "\N{REPLACEMENT CHARACTER}" * 33
+
+
+class BareRetry(RetryAfter):
+    """Forgets its base's delay."""
+
+    def __init__(self, message: str) -> None:
+        Exception.__init__(self, message)
+
+
+class BareSnooze(Snooze):
+    """Forgets its base's instant."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self, "later")
+
+
+class ExitingText(Exception):
+    """Ends the process when it is shown."""
+
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class Homeless(Exception):
+    """Has no module."""
+
+    __module__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (BareRetry("busy"), "BareRetry"),
+        (BareSnooze(), "BareSnooze"),
+        (ExitingText(), "ExitingText"),
+        (Homeless("lost"), "Homeless"),
+    ],
+)
+def test_an_exception_that_cannot_be_read_is_a_failure(error: BaseException, name: str) -> None:
+    """Whatever an exception class does, sync and async handlers end with an answer."""
+    for handler in raising(error):
+        result = Bench().run(handler)
+        assert isinstance(result, Failed), result
+        assert result.error_type.rpartition(".")[2] == name
+        assert result.message
+
+
+def test_a_retry_without_its_delay_is_still_a_retry() -> None:
+    """The back-off stands in for the delay that the exception lost."""
+    result = Bench().run(raising(BareRetry("busy"))[0])
+    assert isinstance(result, Failed)
+    assert (result.hint, result.after) == (Hint.RETRY, None)
+    assert "busy" in result.message
+
+
+def test_a_run_that_was_given_back_before_its_start_does_not_start() -> None:
+    """Its handler is not called: the run may be in another worker's hand by now."""
+    stop, called = Stop(), list[int]()
+    stop.set(StopReason.LEASE_LOST)
+    result = Bench().run(lambda: called.append(1), stop=stop)
+    assert (result, called) == (WasCancelled(reason=StopReason.LEASE_LOST), [])

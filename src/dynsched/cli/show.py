@@ -279,7 +279,7 @@ def _print_output(title: str, text: str) -> None:
     """Write JSON output laid out for people, each of its texts as a block; other text as it is."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # a tail may be nothing but brackets
         value = None
     if not isinstance(value, dict):
         print_block(f"  {title}", text)

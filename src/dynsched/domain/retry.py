@@ -58,7 +58,7 @@ class Hint(StrEnum):
     PERMANENT = "permanent"
     """No try can succeed."""
     AFTER = "after"
-    """Try again, not before the delay that `Failed.after` gives."""
+    """Try again, not before the delay that `Failed.after` gives and not before the back-off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +255,9 @@ def decide(
     Args:
         policy: the job's policy.
         spent: reported failures of the run so far, this one included; from 1.
-        failure: what was reported.
+        failure: what was reported. A delay that it asks for is a lower bound beside the jittered
+            back-off: "at once" from a failing server does not switch the back-off off. A rule's
+            own delay, which the policy's author chose, stands in place of the back-off.
         now: the instant from which a delay counts.
         rng: source of the jitter.
         limit: the run's own limit of failures where a replay raised it; else the policy's.
@@ -276,15 +278,12 @@ def decide(
         return Bury(reason=BuryReason.PERMANENT)
     if spent >= (policy.max_attempts if limit is None else limit):
         return Bury(reason=BuryReason.SPENT)
-    asked = failure.after if failure.hint is Hint.AFTER else rule.delay if rule else None
-    ceiling = backoff(policy, spent) if asked is None else asked
-    if policy.jitter is Jitter.NONE:
-        delay = ceiling
-    elif asked is None:
-        delay = ceiling * rng.random()
-    else:
-        # Never earlier than asked, but spread a little: many runs may have been told the same.
-        delay = asked + asked * (_SPREAD * rng.random())
+    chance = None if policy.jitter is Jitter.NONE else rng
+    if rule is not None and rule.delay is not None:
+        return RetryAt(at=_later(now, _spread(rule.delay, chance)))
+    delay = backoff(policy, spent) * (1.0 if chance is None else chance.random())
+    if failure.hint is Hint.AFTER and failure.after is not None:
+        delay = max(delay, _spread(failure.after, chance))
     return RetryAt(at=_later(now, delay))
 
 
@@ -302,6 +301,11 @@ def backoff(policy: RetryPolicy, failures: int) -> timedelta:
     if growth >= math.log(policy.cap / policy.base):
         return policy.cap
     return min(policy.cap, policy.base * policy.factor ** (failures - 1))
+
+
+def _spread(asked: timedelta, chance: Random | None) -> timedelta:
+    """Return a delay never shorter than asked, but spread: many may have been told the same."""
+    return asked if chance is None else asked + asked * (_SPREAD * chance.random())
 
 
 def signature(error_type: str, message: str) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 Work = Callable[[], None]
+
+_log: Final = logging.getLogger("dynsched.worker")
 
 
 class ThreadSlots:
@@ -32,7 +36,10 @@ class ThreadSlots:
         self._lock = threading.Lock()
 
     def start(self, work: Work) -> None:
-        """Run a piece of work on a free thread."""
+        """Run a piece of work on a free thread.
+
+        It is kept if the system has no thread to give: the next start or return tries again.
+        """
         with self._lock:
             self._work.append(work)
             self._call_one()
@@ -50,18 +57,28 @@ class ThreadSlots:
         if self._idle:
             self._idle -= 1
             self._calls.put(True)
+            self._coming = True
         elif len(self._threads) < self._count:
-            self._spawn()
-        else:
-            return
-        self._coming = True
+            self._coming = self._spawn()
 
-    def _spawn(self) -> None:
+    def _spawn(self) -> bool:
+        """Start a thread; return whether there is one."""
         thread = threading.Thread(
             target=self._serve, name=f"dynsched-slot-{len(self._threads)}", daemon=True
         )
-        thread.start()
+        try:
+            thread.start()
+        except (RuntimeError, MemoryError) as error:
+            _log.error(
+                "a slot's thread cannot be started (%s): %d pieces of work wait for one of the"
+                " %d that run; raise the limit of threads or give the worker fewer slots",
+                error,
+                len(self._work),
+                len(self._threads),
+            )
+            return False
         self._threads.append(thread)
+        return True
 
     def _serve(self) -> None:
         called = True
@@ -72,7 +89,7 @@ class ThreadSlots:
         finally:
             with self._lock:
                 self._threads.remove(threading.current_thread())
-                self._call_one()  # in the place of one that a piece of work took along
+                self._call_one()  # in its place, should it have died after all
 
     def _work_off(self) -> None:
         """Run pieces of work until none is left."""
@@ -86,7 +103,10 @@ class ThreadSlots:
                     return
                 work = self._work.popleft()
                 self._call_one()
-            work()
+            try:
+                work()
+            except BaseException:  # noqa: BLE001  # handlers are not ours
+                _log.exception("a piece of work raised past its runner; its slot goes on")
 
     def close(self) -> None:
         """End the threads that are idle; those with a handler end with the process."""

@@ -38,6 +38,10 @@ _KEPT_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYP
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _CHUNK_BYTES = 64 * 1024
 _LAST_READS_MAX = 32
+_UNKNOWN = (
+    "the command ended, but its exit status was taken by the system or by other code of the"
+    " worker (start the worker with SIGCHLD at its default, not ignored)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,40 @@ def refusal_of_user(target: CommandTarget) -> str:
     return ""
 
 
+class Groups:
+    """The process groups of the commands that run now. May be used from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._leaders: set[int] = set()
+        self._closed = False
+
+    def enter(self, leader: int) -> None:
+        """Enter a group; it is killed at once if all were killed before."""
+        with self._lock:
+            self._leaders.add(leader)
+            if self._closed:
+                kill_group(leader)
+
+    def leave(self, leader: int) -> None:
+        """Take a group out; to be called before its leader is reaped and its number free."""
+        with self._lock:
+            self._leaders.discard(leader)
+
+    def kill(self) -> None:
+        """Kill all that run, and each that is entered from now on."""
+        with self._lock:
+            self._closed = True
+            for leader in self._leaders:
+                kill_group(leader)
+
+
+def kill_group(leader: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Send a process group a signal, unless it is gone."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+
+
 def run_command(
     target: CommandTarget,
     context: AnyContext,
@@ -73,6 +111,7 @@ def run_command(
     clock: Clock,
     kill_grace: timedelta = KILL_GRACE,
     lease_lost_grace: timedelta = LEASE_LOST_GRACE,
+    groups: Groups | None = None,
 ) -> Result:
     """Run the command and judge its exit code.
 
@@ -86,7 +125,9 @@ def run_command(
         clock: measures the grace.
         kill_grace: from SIGTERM to SIGKILL where there is no hard limit.
         lease_lost_grace: the same after a lost lease, if that is shorter.
+        groups: where the command is entered while it runs, for whoever has to kill it.
     """
+    groups = groups or Groups()
     try:
         process = _spawn(target, context)
     except (OSError, subprocess.SubprocessError, KeyError) as error:
@@ -95,16 +136,23 @@ def run_command(
             message=f"{target.describe()}: {error_name(error)}: {error}"[:MESSAGE_LENGTH_MAX],
         )
     with process:
+        groups.enter(process.pid)
         try:
             child = _Child(process, context, clock, kill_grace, lease_lost_grace)
             child.follow()
         except BaseException:
             # Leaving the block waits for the process, so it must not be left running unwatched.
-            os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process.pid)
             raise
+        finally:
+            groups.leave(process.pid)
     stdout, stderr = child.stdout.text(), child.stderr.text()
     if child.was_stopped:
         return stopped(context, output=dict(_tails(stdout, stderr)) or None)
+    if child.status_unknown:
+        return Failed(
+            error_type="ExitUnknown", message=_UNKNOWN, output=dict(_tails(stdout, stderr)) or None
+        )
     return _judge(process.returncode, stdout, stderr)
 
 
@@ -175,6 +223,7 @@ class _Child:
     ) -> None:
         self.stdout, self.stderr = Tail(), Tail()
         self.was_stopped = False
+        self.status_unknown = False
         self._process = process
         self._stop: Stop = context.stop
         self._has_hard_limit = context.limits.hard is not None
@@ -252,17 +301,22 @@ class _Child:
 
     def _signal(self, number: signal.Signals) -> None:
         # The leader is not reaped before `follow` has returned, so its number is still ours.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
+        kill_group(self._process.pid, number)
 
     def _await_exit(self) -> None:
         """Wait for the exit without reaping, so that the group's number stays taken."""
-        if hasattr(os, "waitid"):
-            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
-        else:  # macOS has no such call; there the number might in theory be taken again
-            self._process.wait()
-        self._ended.set()
-        self._wake()
+        try:
+            if hasattr(os, "waitid"):
+                os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+            else:  # macOS has no such call; there the number might in theory be taken again
+                self._process.wait()
+        except OSError:
+            # Nobody's child any more: with SIGCHLD ignored the system reaps it when it ends, and
+            # `Popen` would call that exit code 0.
+            self.status_unknown = True
+        finally:
+            self._ended.set()
+            self._wake()
 
     def _wake(self) -> None:
         with suppress(OSError):

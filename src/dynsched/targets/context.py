@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from numbers import Real
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from dynsched.domain.instants import to_text, to_utc
@@ -16,6 +18,7 @@ from dynsched.targets.stop import NO_LIMITS, Limits, Stop, StopReason
 
 NOTE_LENGTH_MAX = 200
 """The longest note of a progress report, in characters."""
+_EXACT_MAX = 2**53  # whole numbers up to here are themselves in every store
 
 P = TypeVar("P")
 _log = logging.getLogger("dynsched.run")
@@ -33,7 +36,8 @@ class RetryAfter(HandlerSignal):
     """The attempt failed and is to be repeated, not before a delay.
 
     Args:
-        delay: the shortest time to wait, 0 to `DELAY_MAX`.
+        delay: the shortest time to wait, 0 to `DELAY_MAX`. The job's back-off is waited for as
+            well, so that 0 means "as the policy says, whatever its rules say".
         message: what went wrong.
 
     Raises:
@@ -41,7 +45,7 @@ class RetryAfter(HandlerSignal):
     """
 
     def __init__(self, delay: timedelta, message: str = "") -> None:
-        self.delay = _checked_delay(delay)
+        self.delay = checked_delay(delay)
         super().__init__(message or f"asked to be tried again after {delay}")
 
 
@@ -60,7 +64,7 @@ class Snooze(HandlerSignal):
         if (until is None) == (after is None):
             raise InvalidInput("snooze", "it needs one of until and after", "give exactly one")
         self.until = None if until is None else to_utc(until, "snooze.until")
-        self.after = None if after is None else _checked_delay(after)
+        self.after = None if after is None else checked_delay(after)
         super().__init__(f"snoozed {until or after}")
 
     def instant(self, now: datetime) -> datetime:
@@ -160,8 +164,13 @@ class Context(Generic[P]):
             done: units done.
             total: units in all, if known.
             note: one short line, cut at `NOTE_LENGTH_MAX` characters.
+
+        Raises:
+            InvalidInput: a number is none or not finite, or the note is no text.
         """
-        self.sink(Progress(done=done, total=total, note=note[:NOTE_LENGTH_MAX]))
+        number = _checked_number("progress.done", done)
+        whole = None if total is None else _checked_number("progress.total", total)
+        self.sink(Progress(done=number, total=whole, note=_clean_note(note)))
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -208,7 +217,35 @@ class _RunLogger(logging.LoggerAdapter[logging.Logger]):
         return f"{prefix} {msg}", kwargs
 
 
-def _checked_delay(delay: timedelta) -> timedelta:
+def _checked_number(field: str, value: object) -> float:
+    """Return a number that every store can keep: an int of moderate size or a finite float."""
+    mend = "give an int or a finite float"
+    if not isinstance(value, Real):
+        raise InvalidInput(field, f"a {type(value).__name__} is no number to count with", mend)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InvalidInput(field, "it is not finite", mend)
+    return int(value) if isinstance(value, int) and abs(number) <= _EXACT_MAX else number
+
+
+def _clean_note(note: object) -> str:
+    """Return a note as one line of valid Unicode."""
+    if not isinstance(note, str):
+        raise InvalidInput("progress.note", f"a {type(note).__name__} is no text", "give a str")
+    line = " ".join(note[: 4 * NOTE_LENGTH_MAX].split())[:NOTE_LENGTH_MAX]
+    return line.encode("utf-8", "replace").decode()
+
+
+def checked_delay(delay: timedelta) -> timedelta:
+    """Return the delay if it is one that a handler may ask for.
+
+    Raises:
+        InvalidInput: it is out of range.
+        TypeError: it is no timedelta.
+    """
     if not timedelta(0) <= delay <= DELAY_MAX:
         raise InvalidInput("delay", f"{delay} is out of range", "give 0 to 366 days")
     return delay

@@ -10,6 +10,7 @@ from queue import SimpleQueue
 from typing import TypeAlias
 
 from dynsched.targets.context import AnyContext
+from dynsched.targets.forks import one_process
 from dynsched.targets.result import Result, stopped
 from dynsched.targets.stop import StopReason
 
@@ -45,7 +46,7 @@ class LoopThread:
         Args:
             make: makes the awaitable; called on the loop.
             succeed: turns what it returned into a result.
-            settle: turns what it raised into a result.
+            settle: turns what it raised into a result; must not raise.
             context: the attempt's.
         """
         loop = self._started()
@@ -53,14 +54,19 @@ class LoopThread:
 
         async def drive() -> Result:
             try:
-                return succeed(await make())
+                with one_process():
+                    output = await make()
+                return succeed(output)
             except BaseException as error:  # noqa: BLE001  # an exit would end the shared loop
                 return settle(error)
 
         def finish(task: asyncio.Task[Result]) -> None:
             self._tasks.discard(task)
             # A task cancelled before its first step never ran `drive`.
-            answers.put(stopped(context) if task.cancelled() else task.result())
+            try:
+                answers.put(stopped(context) if task.cancelled() else task.result())
+            except BaseException as error:  # noqa: BLE001  # without an answer `run` never returns
+                answers.put(settle(error))
 
         def start() -> None:
             task = loop.create_task(drive())

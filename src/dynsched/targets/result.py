@@ -10,10 +10,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
+from dynsched.domain.instants import to_utc
 from dynsched.domain.payload import Json, check_payload
 from dynsched.domain.retry import Failed, Hint
 from dynsched.errors import InvalidInput
-from dynsched.targets.context import AnyContext, Cancelled, Permanent, RetryAfter, Snooze
+from dynsched.targets.context import (
+    AnyContext,
+    Cancelled,
+    Permanent,
+    RetryAfter,
+    Snooze,
+    checked_delay,
+)
 from dynsched.targets.stop import StopReason
 
 TAIL_BYTES_MAX = 4096
@@ -144,15 +152,29 @@ def stopped(
 
 
 def outcome_of(error: BaseException, context: AnyContext, now: datetime) -> Result:
-    """Return how an attempt ended whose handler raised.
+    """Return how an attempt ended whose handler raised; never raises, whatever the error does.
 
     Args:
         error: what it raised; `SystemExit` and the like are failures as any other.
         context: the attempt's.
         now: the instant from which a snooze counts.
     """
+    try:
+        return _told(error, context, now)
+    except BaseException as broken:  # noqa: BLE001  # a lost answer would keep the run leased
+        # Most often a subclass of a signal that does not call its base's `__init__`.
+        problem = f"the exception cannot be read ({error_name(broken)}: {message_of(broken)})"
+        return Failed(
+            error_type=error_name(error),
+            message=tail(f"{problem}: {message_of(error)}"[:MESSAGE_LENGTH_MAX]),
+            trace_tail=trace_of(error),
+            hint=Hint.RETRY if isinstance(error, RetryAfter) else Hint.DEFAULT,
+        )
+
+
+def _told(error: BaseException, context: AnyContext, now: datetime) -> Result:
     if isinstance(error, Snooze):
-        return Snoozed(until=error.instant(now))
+        return Snoozed(until=to_utc(error.instant(now), "snooze.until"))
     if isinstance(error, Cancelled):
         return stopped(context)
     if isinstance(error, asyncio.CancelledError) and context.stop.is_set():
@@ -161,7 +183,7 @@ def outcome_of(error: BaseException, context: AnyContext, now: datetime) -> Resu
         error_type=error_name(error), message=message_of(error), trace_tail=trace_of(error)
     )
     if isinstance(error, RetryAfter):
-        return replace(failed, hint=Hint.AFTER, after=error.delay)
+        return replace(failed, hint=Hint.AFTER, after=checked_delay(error.delay))
     return replace(failed, hint=Hint.PERMANENT) if isinstance(error, Permanent) else failed
 
 
@@ -172,8 +194,13 @@ def error_name(error: BaseException) -> str:
     'KeyError'
     """
     kind = type(error)
-    known = kind.__module__ in ("builtins", "__main__") or kind.__module__.startswith("dynsched.")
-    return tail(kind.__qualname__ if known else f"{kind.__module__}.{kind.__qualname__}", 200)
+    try:
+        module, name = kind.__module__, kind.__qualname__
+        # A class may say None or anything else of its module; its own name is enough then.
+        known = not isinstance(module, str) or module in ("builtins", "__main__")
+        return tail(name if known or module.startswith("dynsched.") else f"{module}.{name}", 200)
+    except BaseException:  # noqa: BLE001  # a handler's exception class may do anything
+        return "Exception"
 
 
 def message_of(error: BaseException) -> str:
@@ -183,10 +210,9 @@ def message_of(error: BaseException) -> str:
     'two lines'
     """
     try:
-        text = str(error)
-    except Exception:  # noqa: BLE001  # a handler's exception class may do anything
+        line = " ".join(str(error)[: 4 * MESSAGE_LENGTH_MAX].split())
+    except BaseException:  # noqa: BLE001  # a handler's exception class may do anything
         return "(the message cannot be shown)"
-    line = " ".join(text[: 4 * MESSAGE_LENGTH_MAX].split())
     return tail(line[:MESSAGE_LENGTH_MAX])
 
 
@@ -197,7 +223,7 @@ def trace_of(error: BaseException) -> str:
         frames = frames.tb_next
     try:
         lines = traceback.format_exception(type(error), error, frames, limit=-TRACE_FRAMES_MAX)
-    except Exception:  # noqa: BLE001  # a handler's exception class may do anything
+    except BaseException:  # noqa: BLE001  # a handler's exception class may do anything
         return "(the traceback cannot be shown)"
     return tail("".join(lines))
 

@@ -13,10 +13,17 @@ from dynsched.domain.instants import Clock
 from dynsched.domain.retry import Failed
 from dynsched.domain.target import CommandTarget, HandlerTarget, HttpTarget, Target
 from dynsched.targets.app import App
-from dynsched.targets.command import KILL_GRACE, LEASE_LOST_GRACE, refusal_of_user, run_command
+from dynsched.targets.command import (
+    KILL_GRACE,
+    LEASE_LOST_GRACE,
+    Groups,
+    refusal_of_user,
+    run_command,
+)
 from dynsched.targets.context import AnyContext
+from dynsched.targets.forks import one_process
 from dynsched.targets.loop import LoopThread
-from dynsched.targets.result import Result, outcome_of, succeeded
+from dynsched.targets.result import Result, outcome_of, stopped, succeeded
 from dynsched.targets.stop import Limits, LimitWatch
 
 if TYPE_CHECKING:
@@ -58,6 +65,7 @@ class TargetRunner:
         self._own_pool: PoolManager | None = None
         self._lock = threading.Lock()
         self._kill_grace, self._lease_lost_grace = kill_grace, lease_lost_grace
+        self._groups = Groups()
         self._loop = LoopThread()
         self._watch = LimitWatch(clock)
 
@@ -86,6 +94,9 @@ class TargetRunner:
         refusal = self.refusal(target)
         if refusal:
             return Failed(error_type="TargetRefused", message=refusal)
+        if context.stop.is_set():
+            # It waited for a thread until its run was given back: another worker may have it.
+            return stopped(context)
         if isinstance(target, HttpTarget) and context.limits.soft is None:
             soft = min(HTTP_LIMIT, context.limits.hard or HTTP_LIMIT)
             context = replace(context, limits=Limits(soft=soft, hard=context.limits.hard))
@@ -96,7 +107,8 @@ class TargetRunner:
             return outcome_of(error, context, self._clock.now())
 
     def close(self) -> None:
-        """Cancel the async handlers that still run and end the runner's threads."""
+        """Kill the commands and cancel the async handlers that still run; end the threads."""
+        self._groups.kill()
         self._loop.close()
         self._watch.close()
         if self._own_pool is not None:
@@ -112,11 +124,13 @@ class TargetRunner:
                 clock=self._clock,
                 kill_grace=self._kill_grace,
                 lease_lost_grace=self._lease_lost_grace,
+                groups=self._groups,
             )
         handler = self._app.handlers[target.name]
         if inspect.iscoroutinefunction(handler.function):
             return self._await(lambda: handler.function(*handler.arguments(context)), context)
-        output = handler.function(*handler.arguments(context))
+        with one_process():
+            output = handler.function(*handler.arguments(context))
         if inspect.isawaitable(output):
             return self._await(lambda: output, context)
         return succeeded(output)
