@@ -58,7 +58,9 @@ def to_utc(value: datetime, field: str) -> datetime:
     try:
         utc = value.astimezone(UTC)
     except OverflowError:
-        raise InvalidInput(field, "it is outside the years 1 to 9999 in UTC") from None
+        raise InvalidInput(
+            field, f"{value.isoformat()!r} is out of range", "give a year from 1 to 9999 in UTC"
+        ) from None
     return utc.replace(microsecond=utc.microsecond // 1000 * 1000)
 
 
