@@ -85,12 +85,26 @@ def open_engine(url: str) -> tuple[Engine, Path | None]:
         InvalidInput: the URL is malformed or its file cannot be opened.
     """
     parts = urlsplit(url)
-    options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    options = _options(url, parts.query)
     if parts.scheme == "sqlite":
         return _open_sqlite(url, parts.netloc, parts.path, options)
     if parts.scheme == "dynamodb":
         return _open_dynamodb(parts.netloc, options)
     raise InvalidInput("--store", f"{url!r} is no store URL", f"use {STORE_FORMS}")
+
+
+def _options(url: str, query: str) -> dict[str, str]:
+    """Return the options of a store URL; a file's name with # or ? is not cut short silently."""
+    if "#" in url:
+        raise InvalidInput("--store", f"{url!r} has a #", f"use {STORE_FORMS}, without #")
+    options = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
+    if ("?" in url and not options) or "" in options.values():
+        raise InvalidInput(
+            "--store",
+            f"{url!r} has a ? without NAME=VALUE behind it",
+            "give an option its value; a file's name has no ?",
+        )
+    return options
 
 
 def _open_sqlite(

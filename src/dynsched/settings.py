@@ -9,6 +9,11 @@ from datetime import timedelta
 from dynsched.errors import InvalidInput
 
 PREFIX = "DYNSCHED_"
+DURATION_MAX = timedelta(days=366)
+_TOO_LONG = (
+    f"longer than {DURATION_MAX.days} days",
+    f"give at most {DURATION_MAX // timedelta(seconds=1)} seconds",
+)
 
 
 def _s(seconds: float) -> timedelta:
@@ -70,6 +75,8 @@ class Settings:
             value = getattr(self, field.name)
             if isinstance(value, timedelta) and value <= timedelta(0):
                 raise InvalidInput(field.name, "must be longer than nothing")
+            if isinstance(value, timedelta) and value > DURATION_MAX:
+                raise InvalidInput(field.name, *_TOO_LONG)
             if isinstance(value, int) and value < 1:
                 raise InvalidInput(field.name, "must be at least 1")
         if self.lease < 2 * self.lease_margin:
@@ -96,4 +103,6 @@ def settings_from(environment: Mapping[str, str], base: Settings | None = None) 
             changes[field.name] = _s(float(text)) if duration else int(text)
         except ValueError:
             raise InvalidInput(variable, f"{text!r} is not a number") from None
+        except OverflowError:
+            raise InvalidInput(variable, *_TOO_LONG) from None
     return replace(settings, **changes) if changes else settings  # type: ignore[arg-type]

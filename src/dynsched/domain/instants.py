@@ -48,15 +48,32 @@ def to_utc(value: datetime, field: str) -> datetime:
     """Return `value` in UTC, truncated to milliseconds.
 
     Raises:
-        InvalidInput: the datetime is naive.
+        InvalidInput: the datetime is naive, or lies outside the calendar in UTC.
 
     >>> to_utc(datetime.fromisoformat("2026-01-01T01:00:00+01:00"), "at").isoformat()
     '2026-01-01T00:00:00+00:00'
     """
     if value.tzinfo is None or value.utcoffset() is None:
         raise InvalidInput(field, "the datetime has no zone", "give an offset, e.g. +00:00 or Z")
-    utc = value.astimezone(UTC)
+    try:
+        utc = value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(
+            field, f"{value.isoformat()!r} is out of range", "give a year from 1 to 9999 in UTC"
+        ) from None
     return utc.replace(microsecond=utc.microsecond // 1000 * 1000)
+
+
+def instant_after(now: datetime, delay: timedelta, field: str) -> datetime:
+    """Return the instant a delay after `now`, in UTC, truncated to milliseconds.
+
+    Raises:
+        InvalidInput: the calendar ends before.
+    """
+    try:
+        return to_utc(now + delay, field)
+    except OverflowError:
+        raise InvalidInput(field, "it reaches beyond the year 9999", "give less") from None
 
 
 def to_ms(value: datetime) -> int:

@@ -108,7 +108,8 @@ def _untouched_reason(
 ) -> SkipReason | None:
     at = run.scheduled_for
     if at < now - (job.policies.retention - EXPIRY_MARGIN):
-        # Its row may have expired and come back by a late dispatcher.
+        # Its row may have expired and come back by a late dispatcher. The row's own age cannot
+        # tell: one that was frozen writes the instant before it froze as `created_at`.
         return SkipReason.EXPIRED
     for span in (*job.spans, *([old_span] if old_span else [])):
         if span.covers(at):

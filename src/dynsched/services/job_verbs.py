@@ -8,6 +8,7 @@ lost or doubled: what lies before belongs to the old generation, what comes afte
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,7 +16,7 @@ from typing import Any
 
 from dynsched.domain.catchup import GENERATIONS_IN_ROW, SPANS_IN_ROW
 from dynsched.domain.editing import count_paused, pointed_from, with_generation
-from dynsched.domain.instants import EPOCH, MILLISECOND
+from dynsched.domain.instants import MILLISECOND
 from dynsched.domain.job import (
     Generation,
     Job,
@@ -35,9 +36,11 @@ from dynsched.services.specs import (
     is_same,
     make_schedule,
 )
-from dynsched.services.verbs import CHANGE_TRIES, INLINE_MAX, Verbs
+from dynsched.services.verbs import CHANGE_TRIES, INLINE_MAX, Verbs, expiry_s
 from dynsched.storage.engine import Row
 from dynsched.storage.jobs import JobApplied, digest_of
+
+ID = re.compile(r"[0-9a-z]{13}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,9 @@ class JobVerbs(Verbs):
             NotFound: there is none.
         """
         job_id = self._store.jobs.find(tenant, name_or_id)
-        job = self._store.jobs.get(job_id or name_or_id)
+        if job_id is None and ID.fullmatch(name_or_id):
+            job_id = name_or_id  # anything else may be the key of a row that is no job's
+        job = None if job_id is None else self._store.jobs.get(job_id)
         if job is None or job.state is JobState.DELETED:
             raise NotFound("job", name_or_id, f"`dynsched job list --tenant {tenant}` shows them")
         return job
@@ -229,6 +234,7 @@ class JobVerbs(Verbs):
             check_tags(tags)
 
         def change(job: Job, _: datetime) -> Job:
+            self._check_fit(job, target, payload)
             fields: dict[str, Any] = {}
             if policies:
                 fields["policies"] = check_policies(replace(job.policies, **policies))  # type: ignore[arg-type]
@@ -242,8 +248,26 @@ class JobVerbs(Verbs):
             return replace(job, **fields)
 
         changed = self._change(job_id, change, schedule=False)
+        # A friend's edit may have let a part go between the write of it and the job's.
+        self._new_parts(changed.job, target, text)
         self._store.control.note_use(changed.job.tenant, changed.job.queue)
         return changed
+
+    def _check_fit(self, job: Job, target: Target | None, payload: Json) -> None:
+        """Check that the payload has what the target names, as both are after an edit."""
+        if target is None and payload is None:
+            return
+        after = target or self._target_of(job)
+        if after is not None:
+            check_target_payload(after, self._payload_of(job) if payload is None else payload)
+
+    def _payload_of(self, job: Job) -> Json:
+        """Return what a job carries, read where it lies apart."""
+        text = job.payload
+        if text is None and job.payload_ref is not None:
+            text = self._store.jobs.part(job.job_id, job.payload_ref)
+        payload: Json = None if text is None else json.loads(text)
+        return payload
 
     def _new_parts(self, job: Job, target: Target | None, text: str | None) -> dict[str, Any]:
         """Write large parts first; return the fields that name them."""
@@ -273,7 +297,7 @@ class JobVerbs(Verbs):
             after = replace(
                 after, state=JobState.DELETED, reason="deleted", version=job.version + 1
             )
-            expiry = int((at + 2 * job.policies.retention - EPOCH).total_seconds())
+            expiry = expiry_s(at, 2 * job.policies.retention)
             outcome = self._store.jobs.delete(after, job.version, expires_at_s=expiry)
             if isinstance(outcome, JobApplied):
                 self._expire_parts(job, None)
@@ -301,11 +325,10 @@ class JobVerbs(Verbs):
     def _expire_parts(self, before: Job, after: Job | None) -> None:
         """Let parts go that the job names no more; running attempts may still read them."""
         named = set() if after is None else {after.payload_ref, after.target_ref}
-        expiry = self._clock.now() + 2 * before.policies.retention
+        expiry = expiry_s(self._clock.now(), 2 * before.policies.retention)
         for digest in {before.payload_ref, before.target_ref} - named - {None}:
             assert digest is not None
-            seconds = int((expiry - EPOCH).total_seconds())
-            self._store.jobs.expire_part(before.job_id, digest, seconds)
+            self._store.jobs.expire_part(before.job_id, digest, expiry)
 
     def _served(self, job_id: str) -> tuple[Job, datetime]:
         """Serve a job up to now + clock bound; return it as that left it, and that instant."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from dynsched.domain import lifecycle
-from dynsched.domain.instants import EPOCH, minute_of, to_ms, to_utc
+from dynsched.domain.instants import instant_after, minute_of, to_ms, to_utc
 from dynsched.domain.job import (
     Job,
     Priority,
@@ -16,13 +17,19 @@ from dynsched.domain.lifecycle import Transition
 from dynsched.domain.names import new_ordered_ids
 from dynsched.domain.payload import Json, check_payload
 from dynsched.domain.run import TERMINAL, Run, RunKey, RunKind, RunState, occur, parse_run_id
+from dynsched.domain.target import check_target_payload
 from dynsched.errors import Conflict, IllegalTransition, InvalidInput, NotFound
 from dynsched.services.cancelling import request_cancel
-from dynsched.services.verbs import CHANGE_TRIES, INLINE_MAX, Verbs
+from dynsched.services.verbs import CHANGE_TRIES, INLINE_MAX, Verbs, expiry_s
 from dynsched.storage.jobs import digest_of
 from dynsched.storage.runs import RunApplied
 
 ENQUEUE_CHUNK = 500  # runs of one commit
+KEY_BYTES_MAX = 512
+# A run's large payload lies apart and outlives the run by its expiry alone, which is fixed when the
+# run is made. So this bounds how long a run may wait, retry and be replayed with one: a year beyond
+# its retention. A part has at most 256 KB and is rare, so the year costs little.
+PART_MARGIN = timedelta(days=366)
 
 
 class RunVerbs(Verbs):
@@ -61,9 +68,13 @@ class RunVerbs(Verbs):
 
         Raises:
             Conflict: the key was used with another payload.
+            InvalidInput: an argument is wrong, or the payload lacks what the target names.
         """
+        if key is not None:
+            _check_key(key)
         self._store.refresh_by(self._clock.now())
         job = self._get(job_id)
+        self._check_payloads(job, [payload])
         run = self._manual(job, payload, _start_at(at, delay, self._clock.now()), priority, force)
         if key is not None:
             run = self._once(job, run, key, payload)
@@ -87,11 +98,15 @@ class RunVerbs(Verbs):
             payloads: one for each run; None takes the job's.
             at: when they may start; None is now.
             priority: of all of them.
+
+        Raises:
+            InvalidInput: an argument is wrong, or a payload lacks what the target names.
         """
         now = self._clock.now()
         start_at = _start_at(at, None, now)
         self._store.refresh_by(now)
         job = self._get(job_id)
+        self._check_payloads(job, payloads)
         runs = [
             self._manual(job, payload, start_at, priority, False, nonce=nonce)
             for payload, nonce in zip(payloads, self._nonces(now, len(payloads)), strict=True)
@@ -122,7 +137,7 @@ class RunVerbs(Verbs):
         text = None if payload is None else check_payload(payload)
         digest: str | None = None
         if text is not None and len(text) > INLINE_MAX:
-            expiry = int((at + 2 * job.policies.retention - EPOCH).total_seconds())
+            expiry = expiry_s(max(at, now), 2 * job.policies.retention + PART_MARGIN)
             self._store.jobs.put_part(self._store.jobs.part_row(job.job_id, text, expiry))
             digest, text = digest_of(text), None
         return occur(
@@ -136,9 +151,18 @@ class RunVerbs(Verbs):
             forced=force,
         )
 
+    def _check_payloads(self, job: Job, payloads: Sequence[Json]) -> None:
+        """Check payloads against the job's target; a None takes the job's, which was checked."""
+        given = [payload for payload in payloads if payload is not None]
+        target = self._target_of(job) if given else None
+        if target is not None:
+            for payload in given:
+                check_target_payload(target, payload)
+
     def _once(self, job: Job, run: Run, key: str, payload: Json) -> Run:
         digest = digest_of("" if payload is None else check_payload(payload))
-        expiry = int((run.available_at + job.policies.retention - EPOCH).total_seconds())
+        # Counted from now at least: a key given with a past instant must guard all the same.
+        expiry = expiry_s(max(run.available_at, run.created_at), job.policies.retention)
         run_id, first = self._store.control.submit_once(job.job_id, key, run.run_id, digest, expiry)
         if first != digest:
             raise Conflict(f"key {key!r} of job {job.name} was used with another payload")
@@ -224,4 +248,13 @@ def _start_at(at: datetime | None, delay: timedelta | None, now: datetime) -> da
         raise InvalidInput("delay", "it is negative", "give 0s or more")
     if at is not None:
         return to_utc(at, "at")
-    return to_utc(now + (delay or timedelta(0)), "delay")
+    return instant_after(now, delay or timedelta(0), "delay")
+
+
+def _check_key(key: str) -> None:
+    if not key:
+        raise InvalidInput("key", "it is empty", "give a text, or no key")
+    if any(unicodedata.category(one) in ("Cc", "Cs") for one in key):
+        raise InvalidInput("key", "it has control characters", "remove them")
+    if len(key.encode()) > KEY_BYTES_MAX:
+        raise InvalidInput("key", f"longer than {KEY_BYTES_MAX} bytes", "shorten or hash it")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from dynsched.domain.instants import EPOCH, MILLISECOND, to_utc
+from dynsched.domain.instants import EPOCH, MILLISECOND, instant_after, to_utc
 from dynsched.domain.job import Overlap, Policies, Priority
 from dynsched.domain.names import check_name
 from dynsched.domain.payload import Json
@@ -19,6 +19,10 @@ TAGS_MAX = 16
 TAG_VALUE_MAX = 128
 RETENTION_MIN = timedelta(days=2)
 CATCH_UP_MAX = 1_000
+DURATION_MAX = timedelta(days=366)  # of timeouts and windows; the calendar's end is never near
+RETENTION_MAX = timedelta(days=3_660)
+FLEX_MARGIN = timedelta(days=1)  # a run this close to the end of its retention is expired
+POSITIVE = ("start_deadline", "timeout", "soft_timeout", "catch_up_window")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +110,16 @@ def make_schedule(spec: ScheduleSpec | None, job_id: str, now: datetime) -> Sche
     if isinstance(spec, EverySpec):
         if spec.every < EVERY_MIN:
             raise InvalidInput("every", "shorter than a second", "give 1s or more")
-        anchor = now + spec.every if spec.start is None else to_utc(spec.start, "start")
+        anchor = (
+            instant_after(now, spec.every, "every")
+            if spec.start is None
+            else to_utc(spec.start, "start")
+        )
         return Interval(every=spec.every, anchor=anchor, start=anchor, end=spec.end)
     if isinstance(spec, AfterSpec):
         if spec.delay < timedelta(0):
             raise InvalidInput("in", "the delay is negative", "give 0s or more")
-        return Once(at=to_utc(now + spec.delay, "in"))
+        return Once(at=instant_after(now, spec.delay, "in"))
     at = to_utc(spec.at, "at")
     if at < now:
         raise InvalidInput("at", f"{at.isoformat()} is over", "give a coming instant, or --now")
@@ -141,25 +149,57 @@ def default_policies(spec: ScheduleSpec | None) -> Policies:
 
 
 def check_policies(policies: Policies) -> Policies:
-    """Return the policies after checking their bounds.
+    """Return the policies in whole milliseconds, as they are stored, after checking their bounds.
 
     Raises:
         InvalidInput: one is out of bounds.
     """
-    for name in ("start_deadline", "timeout", "soft_timeout", "catch_up_window"):
+    policies = _in_milliseconds(policies)
+    for name in POSITIVE:
         value = getattr(policies, name)
         if value is not None and value <= timedelta(0):
-            raise InvalidInput(name, "must be longer than nothing")
+            raise InvalidInput(name, "must be at least a millisecond")
     if policies.flex < timedelta(0):
         raise InvalidInput("flex", "the window is negative")
     if policies.retention < RETENTION_MIN:
         raise InvalidInput("retention", "shorter than two days", "give 2d or more")
+    for name in (*POSITIVE, "flex"):
+        _check_most(name, getattr(policies, name), DURATION_MAX)
+    _check_most("retention", policies.retention, RETENTION_MAX)
     if not 1 <= policies.catch_up_max <= CATCH_UP_MAX:
         raise InvalidInput("catch_up_max", f"must be 1 to {CATCH_UP_MAX}")
     soft, hard = policies.soft_timeout, policies.timeout
     if soft is not None and hard is not None and soft > hard:
         raise InvalidInput("soft_timeout", "longer than the timeout", "give a shorter one")
-    return replace(policies, flex=policies.flex // MILLISECOND * MILLISECOND)
+    _check_flex(policies)
+    return policies
+
+
+def _in_milliseconds(policies: Policies) -> Policies:
+    changes: dict[str, timedelta] = {}
+    for name in (*POSITIVE, "flex", "retention"):
+        value = getattr(policies, name)
+        if value is not None:
+            changes[name] = value // MILLISECOND * MILLISECOND
+    return replace(policies, **changes)  # type: ignore[arg-type]
+
+
+def _check_most(name: str, value: timedelta | None, most: timedelta) -> None:
+    if value is not None and value > most:
+        raise InvalidInput(name, f"longer than {most.days} days", f"give at most {most.days * 24}h")
+
+
+def _check_flex(policies: Policies) -> None:
+    """A run at the end of its window must not be late or expired by that alone."""
+    flex, deadline = policies.flex, policies.start_deadline
+    if not flex:
+        return
+    if deadline is not None and flex >= deadline:
+        raise InvalidInput("flex", "not shorter than start_deadline", "give a shorter window")
+    if flex >= policies.retention - FLEX_MARGIN:
+        raise InvalidInput(
+            "flex", "not shorter than the retention less a day", "give a shorter window"
+        )
 
 
 def check_tags(tags: Mapping[str, str]) -> None:

@@ -11,6 +11,7 @@ from dynsched.domain.instants import Clock
 from dynsched.domain.job import Job, Policies
 from dynsched.domain.retry import Failed, Hint
 from dynsched.domain.target import Target
+from dynsched.errors import StoreError
 from dynsched.services.hand import InHand
 from dynsched.services.parts import PartCache
 from dynsched.storage.jobs import target_of
@@ -50,6 +51,8 @@ class Starter:
     def prepare(self, items: Sequence[InHand]) -> list[tuple[InHand, Callable[[], None]]]:
         """Return the work of each run, with its target and payload read.
 
+        A run that cannot be prepared, whatever its job's row holds, fails; the others start.
+
         Raises:
             StoreError: a large part could not be read; nothing was started.
         """
@@ -61,10 +64,22 @@ class Starter:
         try:
             target = self._target(job)
             context = self._context(item, job)
+        except StoreError:
+            raise
         except MissingPart as error:
-            failed = Failed(error_type="MissingPart", message=str(error), hint=Hint.PERMANENT)
-            return lambda: self._end(item, failed)
+            return self._failing(item, error)
+        except Exception as error:
+            log.exception("run %s of job %s cannot be prepared", item.run.run_id, job.name)
+            return self._failing(item, error)
         return lambda: self._run(item, target, context)
+
+    def _failing(self, item: InHand, error: Exception) -> Callable[[], None]:
+        failed = Failed(
+            error_type=type(error).__name__,
+            message=" ".join(str(error).split()),
+            hint=Hint.PERMANENT,
+        )
+        return lambda: self._end(item, failed)
 
     def _run(self, item: InHand, target: Target, context: Context[object]) -> None:
         result = self._runner.run(target, context)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from random import Random
 
-from dynsched.domain.instants import Clock
+from dynsched.domain.instants import EPOCH, Clock
 from dynsched.domain.job import (
     Job,
     JobState,
 )
+from dynsched.domain.target import Target
 from dynsched.errors import NotFound
 from dynsched.services.serving import JobServer
 from dynsched.settings import Settings
+from dynsched.storage.jobs import target_of
 from dynsched.storage.store import Store
 
 CHANGE_TRIES = 20
@@ -40,3 +43,15 @@ class Verbs:
         if job is None or job.state is JobState.DELETED:
             raise NotFound("job", job_id)
         return job
+
+    def _target_of(self, job: Job) -> Target | None:
+        """Return what a job does, read where it lies apart; None if that is gone."""
+        if job.target is not None:
+            return job.target
+        text = self._store.jobs.part(job.job_id, job.target_ref or "")
+        return None if text is None else target_of(text)
+
+
+def expiry_s(since: datetime, kept: timedelta) -> int:
+    """Return when a row may go, in epoch seconds; it may lie beyond the calendar."""
+    return (since - EPOCH + kept) // timedelta(seconds=1)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
 from dynsched.domain.instants import to_text
-from dynsched.domain.job import Generation, Job, Span
+from dynsched.domain.job import Generation, Job, JobState, Span
 from dynsched.domain.target import Target, target_from_body
+from dynsched.errors import Conflict
 from dynsched.storage.codec import (
     decode_generation,
     decode_job,
@@ -45,6 +46,7 @@ from dynsched.storage.placement import (
 )
 from dynsched.storage.rows import PAGE, Rows
 
+PART_TRIES = 20
 OLD_MAX = 2_000  # old spans or generations of one job that a look reads at most
 
 
@@ -236,17 +238,42 @@ class JobStore:
     def put_part(self, row: Row) -> None:
         """Write a large part; one that exists is the same, by its hash, but is kept as long."""
         outcome = self._rows.engine.write(PutNew(row), durable=True)
-        current = outcome.current if isinstance(outcome, Stale) else None
-        if current is not None and _longer(row.expires_at_s, current.expires_at_s):
-            longer = replace(row, token=self._rows.token())
-            self._rows.engine.write(Replace(longer, current.version), durable=True)
+        for _ in range(PART_TRIES):
+            current = outcome.current if isinstance(outcome, Stale) else None
+            if current is None:
+                return
+            runs_s = max(_runs_until(row), _runs_until(current))
+            longer = _longer(row.expires_at_s, current.expires_at_s)
+            if not longer and runs_s == _runs_until(current):
+                return
+            expires_at_s = row.expires_at_s if longer else current.expires_at_s
+            outcome = self._rows.engine.write(
+                Replace(self._part(row, expires_at_s, runs_s), current.version), durable=True
+            )
+        raise Conflict(f"part {row.key.sk} of job {row.key.pk} kept changing; try again")
 
     def expire_part(self, job_id: str, digest: str, expires_at_s: int) -> None:
         """Let a part go that its job names no more, once the runs that may read it are gone."""
         row = self._rows.engine.get(part_key(job_id, digest))
-        if row is not None:
-            old = replace(row, expires_at_s=expires_at_s, token=self._rows.token())
-            self._rows.engine.write(Replace(old, row.version))
+        if row is None or self._names(job_id, digest):
+            return
+        runs_s = _runs_until(row)
+        old = self._part(row, max(expires_at_s, runs_s), runs_s)
+        self._rows.engine.write(Replace(old, row.version))
+        if self._names(job_id, digest):  # an edit took it back in the meantime
+            self.put_part(self._part(row, None, runs_s))
+
+    def _part(self, row: Row, expires_at_s: int | None, runs_s: int) -> Row:
+        """Return a part's row with an expiry, and until when runs of their own need it."""
+        body: Body = {"x": row.body["x"], **({"r": runs_s} if runs_s else {})}
+        return Row(row.key, body, None, expires_at_s, self._rows.token())
+
+    def _names(self, job_id: str, digest: str) -> bool:
+        """Return whether a job names a part now, by its row; a deleted one names none."""
+        job = self.get(job_id)
+        if job is None or job.state is JobState.DELETED:
+            return False
+        return digest in (job.payload_ref, job.target_ref)
 
     def part(self, job_id: str, digest: str) -> str | None:
         """Read a large part's text, None if it is gone."""
@@ -262,6 +289,11 @@ class JobStore:
 def is_job(row: Row) -> bool:
     """Return whether a row of the table is a job's own; a job may be called as its sort key is."""
     return row.key.sk == JOB_SORT and not row.key.pk.startswith(NAMES)
+
+
+def _runs_until(row: Row) -> int:
+    """Return until when runs need a part, in epoch seconds; its job may need it for ever."""
+    return max(cast(int, row.body.get("r", 0)), row.expires_at_s or 0)
 
 
 def _longer(new_s: int | None, old_s: int | None) -> bool:
