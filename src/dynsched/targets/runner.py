@@ -24,7 +24,7 @@ from dynsched.targets.context import AnyContext
 from dynsched.targets.forks import one_process
 from dynsched.targets.loop import LoopThread
 from dynsched.targets.result import Result, outcome_of, stopped, succeeded
-from dynsched.targets.stop import Limits, LimitWatch
+from dynsched.targets.stop import Limits, LimitWatch, StopReason
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager
@@ -94,7 +94,7 @@ class TargetRunner:
         refusal = self.refusal(target)
         if refusal:
             return Failed(error_type="TargetRefused", message=refusal)
-        if context.stop.is_set():
+        if context.lease_lost or context.stop.has(StopReason.DRAIN):
             # It waited for a thread until its run was given back: another worker may have it.
             return stopped(context)
         if isinstance(target, HttpTarget) and context.limits.soft is None:
