@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -154,8 +155,10 @@ def worker_command(
         _add_worker_once(process, base, parts)
     else:
         _add_worker(process, base, parts)
-    process.run(limit)
-    parts.runner.close()
+    try:
+        process.run(limit)
+    finally:
+        parts.runner.close()
 
 
 @click.command(
@@ -207,8 +210,10 @@ def up_command(
     process.add("reaper", lambda: run_reaper(reaper, base.clock, base.settings, stopper))
     process.add("dispatcher", lambda: run_dispatcher(dispatcher, base.clock, stopper))
     _add_worker(process, base, parts)
-    process.run(limit)
-    parts.runner.close()
+    try:
+        process.run(limit)
+    finally:
+        parts.runner.close()
     click.echo("stopped; everything is kept")
 
 
@@ -226,10 +231,17 @@ def _declare(base: Base, app: App | None) -> None:
         log.info("declared job %s of tenant %s", job.name, job.tenant)
 
 
+def _hear_of_children() -> None:
+    """Undo an inherited deafness to the ends of children: commands could not be told apart."""
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
 def _build_worker(
     base: Base, app: App | None, queues: Sequence[str], *, allow_commands: bool
 ) -> WorkerParts:
     names = tuple(dict.fromkeys(queues)) or ("main",)
+    _hear_of_children()
     return build_worker(base, app, queues=names, allow_commands=allow_commands)
 
 
