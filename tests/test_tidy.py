@@ -62,12 +62,8 @@ DURATIONS = {
 }  # fmt: skip
 
 # Written as patterns, so that this file does not match itself.
-REGISTRY_HOST = re.compile(
-    r"pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|deb\.debian\.org|crates\.io|golang\.org/"
-)
-MACHINE_PATH = re.compile(
-    r"/work/(?:main|shared|\.library)|\.\./shared\b|/root/\.|/tmp/(?:venv|wt)\b|/opt/(?:pypi|wheels)"
-)
+REGISTRY_HOST = re.compile(r"\b(?:pypi|pythonhosted|npmjs|crates|deb\.debian)\.(?:org|com|io)\b")
+MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:root|work|home/\w+|Users/\w+)/[\w.]")
 FOREIGN_SCRIPT = re.compile(r"<script[^>]*\bsrc\s*=\s*[\"']?(?:https?:)?//", re.IGNORECASE)
 OWN_SCRIPTS = "web/dynsched_web/static/"
 NOTICE = re.compile(r"@licen[sc]e|\(c\)|copyright|sourceMappingURL", re.IGNORECASE)
