@@ -328,7 +328,7 @@ class Worker:
             run = self._store.runs.get(seen.key)
             if run is None or run.state is not RunState.LEASED or run.session != session:
                 continue
-            log.warning("run %s lay under this session in nobody's hand", run.run_id)
+            log.warning("run %s lay under the worker's own session in nobody's hand", run.run_id)
             self._store.runs.apply(lifecycle.reclaim(run, now=now, signature="orphaned0000"))
 
     def _return_stranded(self, now: datetime) -> None:
@@ -393,7 +393,7 @@ class Worker:
         return taken
 
     def _claim(self, runs: Sequence[Run], session: str) -> list[InHand]:
-        """Claim runs under this session; each is entered in the table of runs in hand before."""
+        """Claim runs under a session; each is entered in the table of runs in hand before."""
         entered = [item for run in runs if (item := self._hand.enter(run, session)) is not None]
         now = self._clock.now()
         moves = [lifecycle.claim(item.run, session=session, now=now) for item in entered]
