@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from random import Random
@@ -75,6 +76,7 @@ def test_a_store_that_keeps_its_callers_waiting_is_reported_once_in_a_while(
     store: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Runs are late then, and the log names the cause without a line for each call."""
+    caplog.set_level(logging.WARNING, logger="dynsched.store")
     clock = HandClock()
     engine = steady(store, dict.fromkeys([1, 2, 4, 6], Fault.THROTTLE), clock=clock)
     engine.get(a_key())
