@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -39,41 +39,12 @@ from dynsched.storage.metering import UNLABELLED, MeteringEngine
 from tests.contract.dynamo_backends import (
     REGION,
     dummy_credentials,
-    on_ministack,
-    on_moto,
 )
-from tests.integration.scripted_wire import Answer, Wire, engine_on, error
+from tests.integration.scripted_wire import Answer, Wire, error
 
 WRITE = "w1"
 KEY = Key(Table.RUNS, "job", "1")
 ROW = Row(key=KEY, body={"state": "ready"}, token=WRITE)
-
-
-@pytest.fixture
-def wire() -> Wire:
-    """Give a network that answers nothing yet."""
-    return Wire()
-
-
-@pytest.fixture
-def engine(wire: Wire) -> Iterator[Engine]:
-    """Give an engine whose client talks to `wire`."""
-    with engine_on(wire) as engine:
-        yield engine
-
-
-@pytest.fixture
-def moto_engine() -> Iterator[Engine]:
-    """Give an engine on moto."""
-    with on_moto() as engine:
-        yield engine
-
-
-@pytest.fixture
-def ministack_engine() -> Iterator[Engine]:
-    """Give an engine on ministack."""
-    with on_ministack() as engine:
-        yield engine
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,42 +22,11 @@ from dynsched.storage.engine import (
     Table,
 )
 from dynsched.storage.item import to_item
-from tests.contract.dynamo_backends import (
-    on_ministack,
-    on_moto,
-)
-from tests.integration.scripted_wire import Answer, Wire, engine_on
+from tests.integration.scripted_wire import Answer, Wire
 
 WRITE = "w1"
 KEY = Key(Table.RUNS, "job", "1")
 ROW = Row(key=KEY, body={"state": "ready"}, token=WRITE)
-
-
-@pytest.fixture
-def wire() -> Wire:
-    """Give a network that answers nothing yet."""
-    return Wire()
-
-
-@pytest.fixture
-def engine(wire: Wire) -> Iterator[Engine]:
-    """Give an engine whose client talks to `wire`."""
-    with engine_on(wire) as engine:
-        yield engine
-
-
-@pytest.fixture
-def moto_engine() -> Iterator[Engine]:
-    """Give an engine on moto."""
-    with on_moto() as engine:
-        yield engine
-
-
-@pytest.fixture
-def ministack_engine() -> Iterator[Engine]:
-    """Give an engine on ministack."""
-    with on_ministack() as engine:
-        yield engine
 
 
 def unprocessed(*keys: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -31,41 +31,12 @@ from tests.contract.dynamo_backends import (
     dummy_credentials,
     fresh_prefix,
     ministack_url,
-    on_ministack,
-    on_moto,
 )
-from tests.integration.scripted_wire import Wire, engine_on
+from tests.integration.scripted_wire import Wire
 
 WRITE = "w1"
 KEY = Key(Table.RUNS, "job", "1")
 ROW = Row(key=KEY, body={"state": "ready"}, token=WRITE)
-
-
-@pytest.fixture
-def wire() -> Wire:
-    """Give a network that answers nothing yet."""
-    return Wire()
-
-
-@pytest.fixture
-def engine(wire: Wire) -> Iterator[Engine]:
-    """Give an engine whose client talks to `wire`."""
-    with engine_on(wire) as engine:
-        yield engine
-
-
-@pytest.fixture
-def moto_engine() -> Iterator[Engine]:
-    """Give an engine on moto."""
-    with on_moto() as engine:
-        yield engine
-
-
-@pytest.fixture
-def ministack_engine() -> Iterator[Engine]:
-    """Give an engine on ministack."""
-    with on_ministack() as engine:
-        yield engine
 
 
 def test_init_may_be_repeated(ministack_engine: Engine) -> None:

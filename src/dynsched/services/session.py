@@ -79,7 +79,7 @@ class SessionLocks:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 found.append(path.name)
             except BlockingIOError:
-                pass  # its process lives
+                continue  # its process lives; the lock stays with it
             finally:
                 os.close(descriptor)
         return found
