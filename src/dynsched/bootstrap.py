@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from dynsched.clock import ScaledClock, SystemClock
+from dynsched.domain.access import Access
 from dynsched.domain.instants import Clock
 from dynsched.domain.names import check_name, new_id
 from dynsched.errors import InvalidInput
@@ -192,9 +193,20 @@ def init_store(
     return base.store.init(Topology((entry,), look_ahead, keep_ended), base.clock)
 
 
-def build_operations(base: Base) -> Operations:
-    """Return the one door for people."""
-    return Operations(base.store, clock=base.clock, rng=base.rng, settings=base.settings)
+def build_operations(base: Base, access: Access | None = None) -> Operations:
+    """Return the one door for people.
+
+    Args:
+        base: the store.
+        access: who acts; None is a program of the owner's, which may do everything.
+    """
+    return Operations(
+        base.store,
+        clock=base.clock,
+        rng=base.rng,
+        settings=base.settings,
+        access=access or Access(actor=f"program on {socket.gethostname()[:40]}"),
+    )
 
 
 def build_views(base: Base) -> Views:

@@ -82,6 +82,14 @@ class Rejected(DynschedError):
     http_status = 429
 
 
+class Forbidden(DynschedError):
+    """The actor may not do this: its role, its limit, its tenant or read-only mode forbids it."""
+
+    code = "forbidden"
+    exit_code = 7
+    http_status = 403
+
+
 class StoreError(DynschedError):
     """The store did not do what was asked."""
 

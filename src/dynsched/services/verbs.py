@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from random import Random
 
+from dynsched.domain.access import Access
 from dynsched.domain.instants import EPOCH, Clock
 from dynsched.domain.job import (
     Job,
@@ -29,9 +30,13 @@ class Verbs:
         clock: the source of time.
         rng: for ids.
         settings: bounds of the services.
+        access: who acts, and what that actor may do.
     """
 
-    def __init__(self, store: Store, *, clock: Clock, rng: Random, settings: Settings) -> None:
+    def __init__(
+        self, store: Store, *, clock: Clock, rng: Random, settings: Settings, access: Access
+    ) -> None:
+        self.access = access
         self._store = store
         self._clock = clock
         self._rng = rng
