@@ -199,10 +199,18 @@ CALLS: dict[str, Call] = {
         lambda *_: f"tenant:{TENANT}",
         lambda verbs, _: verbs.set_tenant(TENANT, max_running=0),
     ),
+    "unmask_run": Call(
+        lambda verbs, scene: verbs.unmask_run(scene.dead.run_id, reason=REASON),
+        _run("dead"),
+        lambda verbs, scene: verbs.unmask_run(scene.dead.run_id, reason=" "),
+    ),
 }
 """By the verb's name."""
 
-READERS = frozenset({"access", "check", "find", "find_id", "get_job", "get_run"})
+LOOKS = frozenset({"unmask_run"})
+"""Verbs that change nothing but the audit."""
+
+READERS = frozenset({"access", "target_of", "check", "find", "find_id", "get_job", "get_run"})
 """What else Operations shows; it writes nothing."""
 
 

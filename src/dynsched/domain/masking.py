@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -53,6 +53,7 @@ ANYWHERE = 5
 """A pattern of so many letters is found anywhere in a key, a shorter one only as a word of it."""
 ADDED_MAX = 100
 DEPTH_MAX = 200
+PAIR_NAMES = ("name", "key", "header", "field", "variable")
 
 _ADDED = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{1,63}")
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
@@ -138,13 +139,23 @@ class Masker:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, Mapping):
+            named = self._names_a_secret(value)
             return {
-                self.text(key): self._value(one, hidden=hidden or self.hides(key), depth=depth + 1)
+                key: self._value(
+                    one,
+                    hidden=hidden or self.hides(key) or (named and key.lower() == "value"),
+                    depth=depth + 1,
+                )
                 for key, one in value.items()
             }
         if isinstance(value, Sequence):
             return [self._value(one, hidden=hidden, depth=depth + 1) for one in value]
         return MASK if hidden else value
+
+    def _names_a_secret(self, value: Mapping[str, Json]) -> bool:
+        """Return whether an object is a pair such as `{"name": "TOKEN", "value": "..."}`."""
+        names = [one for key, one in value.items() if key.lower() in PAIR_NAMES]
+        return any(isinstance(name, str) and self.hides(name) for name in names)
 
     def headers(self, values: Mapping[str, str]) -> dict[str, str]:
         """Return headers or variables without what their names, or their shapes, tell secret."""
@@ -161,7 +172,7 @@ class Masker:
             return self.text(text)
         if isinstance(value, Mapping | list):
             masked = self.value(value)
-            return text if masked == value else json.dumps(masked, ensure_ascii=False)
+            return text if masked == value else _compact(masked)
         return self.text(text)
 
     def text(self, text: str) -> str:
@@ -183,6 +194,28 @@ class Masker:
         text = _JWT.sub(MASK, text)
         return self._pairs(_PAIR, self._pairs(_FLAG, text))
 
+    def restored(self, edited: Json, original: Json) -> Json:
+        """Return an edited value with the original where it still shows what masking left there.
+
+        So people can edit what they were shown without seeing, or destroying, what was masked.
+
+        >>> old = {"to": "ann", "token": "t0p"}
+        >>> Masker().restored({"to": "bob", "token": "***"}, old)
+        {'to': 'bob', 'token': 't0p'}
+        """
+        return _restored(edited, original, self.value(original))
+
+    def shows_mask(self, value: Json) -> bool:
+        """Return whether a value holds the mask where masking would have put it.
+
+        >>> [Masker().shows_mask(one) for one in ({"token": "***"}, {"title": "*** sale ***"})]
+        [True, False]
+        """
+        for text, masked in zip(_texts(value), _texts(self.value(_probed(value))), strict=True):
+            if MASK in text and MASK in masked:
+                return True
+        return False
+
     def _pairs(self, pairs: re.Pattern[str], text: str) -> str:
         """Mask values behind their names; what is no secret's value may hold further pairs."""
         found: list[str] = []
@@ -194,6 +227,50 @@ class Masker:
                 found += text[kept:start], _masked(value[0])
                 start = kept = value.end()
         return "".join((*found, text[kept:]))
+
+
+def _restored(edited: Json, original: Json, masked: Json) -> Json:
+    if edited == masked:
+        return original
+    if isinstance(edited, Mapping) and isinstance(original, Mapping):
+        assert isinstance(masked, Mapping)
+        return {
+            key: _restored(one, original[key], masked[key]) if key in original else one
+            for key, one in edited.items()
+        }
+    if isinstance(edited, list) and isinstance(original, Sequence):
+        assert isinstance(masked, Sequence)
+        if len(edited) == len(original):  # else nobody knows which is which
+            rows = zip(edited, original, masked, strict=True)
+            return [_restored(*row) for row in rows]
+    return edited
+
+
+def _probed(value: Json) -> Json:
+    """Return a value with another secret for each mask, and without other scalars."""
+    if isinstance(value, str):
+        return value.replace(MASK, "pr0be")
+    if isinstance(value, Mapping):
+        return {key: _probed(one) for key, one in value.items()}
+    if isinstance(value, Sequence):
+        return [_probed(one) for one in value]
+    return None
+
+
+def _texts(value: Json) -> Iterator[str]:
+    """Yield all texts of a value, in their order."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _texts(one)
+    elif isinstance(value, Sequence):
+        for one in value:
+            yield from _texts(one)
+
+
+def _compact(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _masked(value: str) -> str:

@@ -118,12 +118,7 @@ class JobVerbs(Verbs):
         return self._build(spec, self._clock.now())[0]
 
     def _build(self, spec: JobSpec, now: datetime) -> tuple[Job, list[Row]]:
-        check_name(spec.name, "name")
-        check_name(spec.tenant, "tenant")
-        check_name(spec.queue, "queue")
-        check_tags(spec.tags)
-        text = None if spec.payload is None else check_payload(spec.payload)
-        check_target_payload(spec.target, spec.payload)
+        text = self._checked(spec)
         job_id = new_id(self._rng)
         schedule = make_schedule(spec.schedule, job_id, now)
         policies = check_policies(spec.policies or default_policies(spec.schedule))
@@ -157,6 +152,18 @@ class JobVerbs(Verbs):
             version=1,
         )
         return job, parts
+
+    def _checked(self, spec: JobSpec) -> str | None:
+        """Check names, tags, target and payload; return the payload's text."""
+        check_name(spec.name, "name")
+        check_name(spec.tenant, "tenant")
+        check_name(spec.queue, "queue")
+        check_tags(spec.tags)
+        text = None if spec.payload is None else check_payload(spec.payload)
+        self._refuse_masked("payload", spec.payload)
+        self._refuse_masked("target", spec.target.to_body())
+        check_target_payload(spec.target, spec.payload)
+        return text
 
     def find_id(self, tenant: str, name: str) -> str | None:
         """Return the id of the job of that name, None if there is none."""
@@ -259,7 +266,13 @@ class JobVerbs(Verbs):
         Raises:
             InvalidInput: a field is wrong; nothing was written.
         """
-        text = None if payload is None else check_payload(payload)
+        text = None
+        if payload is not None:
+            check_payload(payload)
+            payload = self._restored(job_id, payload)
+            text = check_payload(payload)
+        if target is not None:
+            self._refuse_masked("target", target.to_body())
         if queue is not None:
             check_name(queue, "queue")
         if tags is not None:
@@ -285,11 +298,19 @@ class JobVerbs(Verbs):
         self._store.control.note_use(changed.job.tenant, changed.job.queue)
         return changed
 
+    def _restored(self, job_id: str, payload: Json) -> Json:
+        """Return an edited payload with the job's own secrets where it shows them masked."""
+        if not self._masker.shows_mask(payload):
+            return payload
+        payload = self._masker.restored(payload, self._payload_of(self.get_job(job_id)))
+        self._refuse_masked("payload", payload)
+        return payload
+
     def _check_fit(self, job: Job, target: Target | None, payload: Json) -> None:
         """Check that the payload has what the target names, as both are after an edit."""
         if target is None and payload is None:
             return
-        after = target or self._target_of(job)
+        after = target or self.target_of(job)
         if after is not None:
             check_target_payload(after, self._payload_of(job) if payload is None else payload)
 

@@ -48,6 +48,9 @@ class RunVerbs(Verbs):
             NotFound: there is no such job.
             InvalidInput: the payload is wrong.
         """
+        if payload is not None:
+            check_payload(payload)
+            self._refuse_masked("payload", payload)
         run = self._enqueue(job_id, payload, force=force)
         note("forced" if force else "made", target=f"run:{run.run_id}")
         return run
@@ -179,7 +182,7 @@ class RunVerbs(Verbs):
     def _check_payloads(self, job: Job, payloads: Sequence[Json]) -> None:
         """Check payloads against the job's target; a None takes the job's, which was checked."""
         given = [payload for payload in payloads if payload is not None]
-        target = self._target_of(job) if given else None
+        target = self.target_of(job) if given else None
         if target is not None:
             for payload in given:
                 check_target_payload(target, payload)

@@ -13,9 +13,11 @@ from dynsched.domain.job import (
     Job,
     JobState,
 )
+from dynsched.domain.masking import MASK, Masker
+from dynsched.domain.payload import Json
 from dynsched.domain.run import Run, parse_run_id
 from dynsched.domain.target import Target
-from dynsched.errors import NotFound
+from dynsched.errors import InvalidInput, NotFound
 from dynsched.services.gate import Gate, Subject
 from dynsched.services.serving import JobServer
 from dynsched.settings import Settings
@@ -45,6 +47,7 @@ class Verbs:
         self._clock = clock
         self._rng = rng
         self._settings = settings
+        self._masker = Masker(settings.mask_keys)
         self._server = JobServer(store, settings=settings)
 
     @property
@@ -75,7 +78,18 @@ class Verbs:
             raise NotFound("run", run_id, "it never was, or its retention is over")
         return run
 
-    def _target_of(self, job: Job) -> Target | None:
+    def _refuse_masked(self, field: str, value: Json) -> None:
+        """Refuse a value that people were shown masked and give back as it was shown.
+
+        Raises:
+            InvalidInput: it holds the mask in the place of a secret.
+        """
+        if self._masker.shows_mask(value):
+            raise InvalidInput(
+                field, f"it holds {MASK} in the place of a secret", "give the secret itself"
+            )
+
+    def target_of(self, job: Job) -> Target | None:
         """Return what a job does, read where it lies apart; None if that is gone."""
         if job.target is not None:
             return job.target
