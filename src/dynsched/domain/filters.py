@@ -109,10 +109,12 @@ class Filter:
     Attributes:
         terms: in the order in which they were written.
         vocabulary: what they may ask of.
+        source: the text that was read, which columns count in; two filters differ by none of it.
     """
 
     terms: tuple[Term, ...]
     vocabulary: Vocabulary = field(repr=False)
+    source: str = field(default="", compare=False)
 
     @property
     def text(self) -> str:
@@ -137,6 +139,15 @@ class Filter:
                     yield from self.shipped(value.word).flat()
             else:
                 yield term
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all qualifiers, those of shipped filters included."""
+        for term in self.terms:
+            if term.name == NAMED:
+                for word in term.words:
+                    yield from self.shipped(word).names()
+            else:
+                yield term.name
 
     def shipped(self, name: str) -> Filter:
         """Return the filter that a shipped name stands for."""
@@ -173,7 +184,7 @@ def parse(text: str, vocabulary: Vocabulary) -> Filter:
         raise FilterError(
             f"it is longer than {TEXT_MAX:,} characters", "ask for less", TEXT_MAX, text
         )
-    return Filter(tuple(_Reader(text, vocabulary).terms()), vocabulary)
+    return Filter(tuple(_Reader(text, vocabulary).terms()), vocabulary, text)
 
 
 def term_text(name: str, *words: str, negated: bool = False) -> str:

@@ -126,59 +126,61 @@ NAMED_HINTS: Mapping[str, str] = {
 }
 
 
+_ASKED_OF_RUNS = (
+    Qualifier(name="job", kind=Kind.NAME, hint="of this job, by name or id"),
+    Qualifier(name="tenant", kind=Kind.NAME, hint="of this tenant"),
+    Qualifier(
+        name="prio",
+        kind=Kind.CHOICE,
+        hint="of this priority",
+        choices=PRIORITIES,
+        aliases=("priority",),
+    ),
+    Qualifier(name="queue", kind=Kind.NAME, hint="in this queue"),
+    Qualifier(
+        name="worker",
+        kind=Kind.WORD,
+        hint="leased by this session, or by one on this host",
+        aliases=("session",),
+    ),
+    Qualifier(
+        name="kind",
+        kind=Kind.CHOICE,
+        hint="where it comes from",
+        choices=_choices("scheduled", "manual", "backfill"),
+    ),
+    Qualifier(name="id", kind=Kind.RUN_ID, hint="this run"),
+    Qualifier(name="err", kind=Kind.TEXT, hint="in its last error", aliases=("error",)),
+    Qualifier(
+        name="group",
+        kind=Kind.WORD,
+        hint="dead of this group of errors",
+        aliases=("signature",),
+    ),
+    Qualifier(name="batch", kind=Kind.WORD, hint="replayed by this batch"),
+    Qualifier(name="attempt", kind=Kind.NUMBER, hint="tries so far"),
+    Qualifier(name="replays", kind=Kind.NUMBER, hint="how often it was replayed"),
+    Qualifier(name="delay", kind=Kind.DURATION, hint="how late it started, or is by now"),
+    Qualifier(name="sched", kind=Kind.TIME, hint="when it was scheduled for"),
+    Qualifier(name="due", kind=Kind.TIME, hint="when it may start"),
+    Qualifier(name="started", kind=Kind.TIME, hint="when its last try started"),
+    Qualifier(name="ended", kind=Kind.TIME, hint="when it ended"),
+    Qualifier(name="dead", kind=Kind.TIME, hint="when it died"),
+    Qualifier(name="key", kind=Kind.WORD, hint="of this idempotency key"),
+    Qualifier(name="tag", kind=Kind.TAG, hint="its job has this tag: key or key=value"),
+    Qualifier(
+        name="payload", kind=Kind.JSON, hint="this value lies there in its payload", path=True
+    ),
+    Qualifier(name="reason", kind=Kind.TEXT, hint="in the reason of its state"),
+    Qualifier(name="is", kind=Kind.CHOICE, hint="what else holds of it", choices=RUN_FLAGS),
+)
+
+
 def _runs(name: str, states: Mapping[str, str]) -> Vocabulary:
-    qualifiers = (
-        Qualifier(name="state", kind=Kind.CHOICE, hint="where it stands", choices=states),
-        Qualifier(name="job", kind=Kind.NAME, hint="of this job, by name or id"),
-        Qualifier(name="tenant", kind=Kind.NAME, hint="of this tenant"),
-        Qualifier(
-            name="prio",
-            kind=Kind.CHOICE,
-            hint="of this priority",
-            choices=PRIORITIES,
-            aliases=("priority",),
-        ),
-        Qualifier(name="queue", kind=Kind.NAME, hint="in this queue"),
-        Qualifier(
-            name="worker",
-            kind=Kind.WORD,
-            hint="leased by this session, or by one on this host",
-            aliases=("session",),
-        ),
-        Qualifier(
-            name="kind",
-            kind=Kind.CHOICE,
-            hint="where it comes from",
-            choices=_choices("scheduled", "manual", "backfill"),
-        ),
-        Qualifier(name="id", kind=Kind.RUN_ID, hint="this run"),
-        Qualifier(name="err", kind=Kind.TEXT, hint="in its last error", aliases=("error",)),
-        Qualifier(
-            name="group",
-            kind=Kind.WORD,
-            hint="dead of this group of errors",
-            aliases=("signature",),
-        ),
-        Qualifier(name="batch", kind=Kind.WORD, hint="replayed by this batch"),
-        Qualifier(name="attempt", kind=Kind.NUMBER, hint="tries so far"),
-        Qualifier(name="replays", kind=Kind.NUMBER, hint="how often it was replayed"),
-        Qualifier(name="delay", kind=Kind.DURATION, hint="how late it started, or is by now"),
-        Qualifier(name="sched", kind=Kind.TIME, hint="when it was scheduled for"),
-        Qualifier(name="due", kind=Kind.TIME, hint="when it may start"),
-        Qualifier(name="started", kind=Kind.TIME, hint="when its last try started"),
-        Qualifier(name="ended", kind=Kind.TIME, hint="when it ended"),
-        Qualifier(name="dead", kind=Kind.TIME, hint="when it died"),
-        Qualifier(name="key", kind=Kind.WORD, hint="of this idempotency key"),
-        Qualifier(name="tag", kind=Kind.TAG, hint="its job has this tag: key or key=value"),
-        Qualifier(
-            name="payload", kind=Kind.JSON, hint="this value lies there in its payload", path=True
-        ),
-        Qualifier(name="reason", kind=Kind.TEXT, hint="in the reason of its state"),
-        Qualifier(name="is", kind=Kind.CHOICE, hint="what else holds of it", choices=RUN_FLAGS),
-    )
+    state = Qualifier(name="state", kind=Kind.CHOICE, hint="where it stands", choices=states)
     return Vocabulary(
         name=name,
-        qualifiers=qualifiers,
+        qualifiers=(state, *_ASKED_OF_RUNS),
         bare="id, job name or error",
         named=NAMED_RUNS,
         hints=NAMED_HINTS,
