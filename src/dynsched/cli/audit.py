@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from dynsched.cli.command import Command
-from dynsched.cli.options import json_option, limit_option
+from dynsched.cli.filters import rows_examined
+from dynsched.cli.options import filter_argument, json_option, paging_options
 from dynsched.cli.runtime import Runtime, pass_runtime
-from dynsched.cli.tables import print_json, print_table, when
+from dynsched.cli.tables import print_json, print_status, print_table, when
 from dynsched.cli.values import since_instant
 from dynsched.domain.audit import AuditEntry, check_target
 from dynsched.domain.filters import term_text
@@ -26,24 +27,24 @@ from dynsched.services.views import AuditQuery
         "audit 'outcome:begun,refused' --json",
     ),
 )
-@click.argument("filter_words", nargs=-1, metavar="[FILTER]")
+@filter_argument
 @click.option(
     "--of", metavar="TARGET", help="About run:ID, job:ID, batch:ID, tenant:NAME or store."
 )
 @click.option("--since", metavar="WHEN", help="A duration back (6h) or an ISO instant.")
-@limit_option
-@click.option("--cursor", metavar="TEXT", help="Go on behind the page that gave it.")
+@paging_options
 @json_option
 @pass_runtime
 def audit_command(
     runtime: Runtime,
     /,
     *,
-    filter_words: tuple[str, ...],
+    words: tuple[str, ...],
     of: str | None,
     since: str | None,
     limit: int,
     cursor: str | None,
+    examine: int | None,
     as_json: bool,
 ) -> None:
     """Show who changed what, when, why and how it ended, newest first.
@@ -52,7 +53,7 @@ def audit_command(
     for in actors, targets, reasons and notes. An entry is written before its change: `begun` says
     that nobody came back to tell how it ended. Entries are kept for 400 days.
     """
-    terms = list(filter_words)
+    terms = list(words)
     if of is not None:
         target = f"run:{of}" if RUN_ID.fullmatch(of) else of
         terms.append(term_text("target", check_target(target)))
@@ -61,14 +62,14 @@ def audit_command(
         since=None if since is None else since_instant(since, runtime.now(), "--since"),
         limit=limit,
         cursor=cursor,
+        examine=rows_examined(examine, limit),
     )
     found = runtime.views.audit(query)
     if as_json:
         print_json([audit_document(entry) for entry in found.items])
     else:
         _print_entries(runtime, found.items)
-    if found.cursor is not None:
-        click.echo(f"note: {found.words()} (--cursor {found.cursor})", err=True)
+    print_status(found)
 
 
 def _print_entries(runtime: Runtime, entries: tuple[AuditEntry, ...]) -> None:
