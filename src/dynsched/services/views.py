@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynsched.services.groups import GroupViews
 from dynsched.services.job_views import JobDetail, JobQuery, JobViews
 from dynsched.services.listing import Listing
 from dynsched.services.run_views import RunDetail, RunQuery, RunViews
@@ -10,5 +11,5 @@ from dynsched.services.store_views import Stats, StoreViews
 __all__ = ["JobDetail", "JobQuery", "Listing", "RunDetail", "RunQuery", "Stats", "Views"]
 
 
-class Views(JobViews, RunViews, StoreViews):
+class Views(JobViews, RunViews, StoreViews, GroupViews):
     """All that can be read of a store, each answer bounded; no rule of its own."""

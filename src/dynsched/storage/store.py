@@ -8,6 +8,7 @@ from random import Random
 from dynsched.domain.instants import Clock, minute_of
 from dynsched.errors import NotInitialised
 from dynsched.storage.control import ControlStore, Cursor
+from dynsched.storage.dead import DeadStore
 from dynsched.storage.engine import Engine
 from dynsched.storage.jobs import JobStore
 from dynsched.storage.placement import MapEntry, Topology
@@ -35,6 +36,7 @@ class Store:
         self._read_at: datetime | None = None
         self.jobs = JobStore(self._rows)
         self.runs = RunStore(self._rows)
+        self.dead = DeadStore(self._rows)
         self.control = ControlStore(self._rows)
 
     @property
