@@ -196,20 +196,24 @@ def _dead(job: Job, error: tuple[str, str], rng: Random, now: datetime) -> tuple
         expires_at_s=int((ended + RETENTION - EPOCH).total_seconds()),
         version=1,
     )
-    attempt = Attempt(
+    return run, _last_try(run, kind, text)
+
+
+def _last_try(run: Run, kind: str, text: str) -> Attempt:
+    assert run.ended_at is not None
+    return Attempt(
         run_id=run.run_id,
-        number=5,
-        fence=5,
+        number=run.attempt,
+        fence=run.fence,
         session="crowd",
         outcome="failed",
-        started_at=ended - MILLISECOND,
-        ended_at=ended,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
         error_type=kind,
         message=text,
         detail=f"Traceback (most recent call last):\n  line 7, in run\n{kind}: {text}",
         expires_at_s=run.expires_at_s or 0,
     )
-    return run, attempt
 
 
 def main() -> None:
