@@ -7,10 +7,12 @@ from random import Random
 
 from dynsched.domain.instants import Clock, minute_of
 from dynsched.errors import NotInitialised
+from dynsched.storage.beats import BeatStore
 from dynsched.storage.control import ControlStore, Cursor
 from dynsched.storage.dead import DeadStore
 from dynsched.storage.engine import Engine
 from dynsched.storage.jobs import JobStore
+from dynsched.storage.minutes import MinuteStore
 from dynsched.storage.placement import MapEntry, Topology
 from dynsched.storage.rows import Rows
 from dynsched.storage.runs import RunStore
@@ -38,6 +40,8 @@ class Store:
         self.runs = RunStore(self._rows)
         self.dead = DeadStore(self._rows)
         self.control = ControlStore(self._rows)
+        self.minutes = MinuteStore(self._rows)
+        self.beats = BeatStore(self._rows)
 
     @property
     def topology(self) -> Topology:
