@@ -111,9 +111,8 @@ class Worker:
         self._settings = settings
         self._keeper, self._hand, self._slots, self._reaper = keeper, hand, slots, reaper
         self._queues = tuple(queues)
-        self._desk = PermitDesk(store)
+        self._desk, self._statistics = PermitDesk(store), Statistics(store)
         self._look = Look(store, clock=clock, desk=self._desk)
-        self._statistics = Statistics(store)
         self._endings = Endings(
             store, clock=clock, rng=rng, desk=self._desk, on_move=self._statistics.moved
         )
