@@ -12,8 +12,9 @@ import pytest
 from bench.crowd import Crowd, fill
 from dynsched.bootstrap import Base, build_operations, build_views, init_store, open_base
 from dynsched.domain.health import Level
+from dynsched.domain.job import Priority
 from dynsched.domain.run import Run
-from dynsched.errors import InvalidInput, NotFound
+from dynsched.errors import FilterError, InvalidInput, NotFound
 from dynsched.services.groups import SAMPLE, group_runs, hourly
 from dynsched.services.views import Views
 from dynsched.storage.engine import Replace, Table
@@ -99,6 +100,31 @@ def test_pages_of_groups_hold_each_group_once(full: Full) -> None:
         if cursor is None:
             break
     assert names == list(full.crowd.signatures)
+
+
+def test_a_filter_leaves_groups_of_what_fits(full: Full) -> None:
+    """Counts are of the runs that fit, by the same search that lists them."""
+    found = full.views.groups("tenant:acme -prio:bulk")
+    by_hand = group_runs(
+        (r for r in full.runs() if r.tenant == "acme" and r.priority is not Priority.BULK), NOW
+    )
+    assert found.items == tuple(by_hand)
+    assert found.words() == f"matched {len(by_hand)}, examined 2,000"
+
+
+def test_filtered_groups_come_in_pages_too(full: Full) -> None:
+    """The cursor of a filtered list goes on behind its last group."""
+    whole = full.views.groups("tenant:acme").items
+    first = full.views.groups("tenant:acme", limit=4)
+    rest = full.views.groups("tenant:acme", cursor=first.cursor)
+    assert (*first.items, *rest.items) == whole
+
+
+def test_a_filter_that_is_wrong_says_where(full: Full) -> None:
+    """As for every search: with the column."""
+    with pytest.raises(FilterError) as caught:
+        full.views.groups("tenant:acme state:done")
+    assert caught.value.column == 18
 
 
 def test_a_cursor_of_something_else_is_refused(full: Full) -> None:

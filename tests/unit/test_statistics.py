@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from dynsched.domain.delays import ERROR
+from dynsched.domain.histogram import ERROR
 from dynsched.domain.instants import minute_of
 from dynsched.domain.job import Policies
 from dynsched.domain.minutes import NAMES_MAX, OTHERS, MinuteTally, count_name, summed

@@ -60,7 +60,7 @@ class Delay:
     """How long after they were due runs started, over some minutes; None without a start.
 
     Attributes:
-        p50: half of the starts were no later; within 26 % (see `dynsched.domain.delays`).
+        p50: half of the starts were no later; within 26 % (see `dynsched.domain.histogram`).
         p95: 19 of 20 were no later; within 26 %.
         max: the latest, exactly.
         samples: starts that were measured: first starts only, no retries.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from operator import add
 
-from dynsched.domain.delays import SIZE, bucket_of, percentile_ms
 from dynsched.domain.health import Delay
+from dynsched.domain.histogram import SIZE, bucket_of, percentile_ms
 from dynsched.domain.instants import MILLISECOND
 
 NAMES_MAX = 100

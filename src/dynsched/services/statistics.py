@@ -11,6 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from dynsched.domain.delay import scheduling_delay
 from dynsched.domain.instants import MILLISECOND, minute_of, within
 from dynsched.domain.lifecycle import Transition
 from dynsched.domain.minutes import MinuteTally, count_name
@@ -62,8 +63,8 @@ class Statistics:
         counts.started += 1
         count_name(present.tally.starts, run.tenant)
         if not run.attempt:
-            due = max(run.key.scheduled_for, run.available_at)
-            counts.delayed((at - due) // MILLISECOND)
+            delay = scheduling_delay(run, at, started=at)
+            counts.delayed(0 if delay is None else delay // MILLISECOND)
 
     def moved(self, move: Transition) -> None:
         """Count a way out of a lease: success, a failure that is tried again, or death."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
-from dynsched.domain.delays import SIZE
+from dynsched.domain.histogram import SIZE
 from dynsched.domain.instants import EPOCH, minute_start
 from dynsched.domain.minutes import Counts, MinuteTally, busiest
 from dynsched.storage.engine import Applied, Body, Key, PutNew, Query, Replace, Row, Table

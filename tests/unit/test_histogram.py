@@ -8,7 +8,7 @@ from operator import add
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynsched.domain.delays import BOUNDS_MS, DAY_MS, ERROR, SIZE, bucket_of, percentile_ms
+from dynsched.domain.histogram import BOUNDS_MS, DAY_MS, ERROR, SIZE, bucket_of, percentile_ms
 
 DELAYS = st.one_of(
     st.integers(min_value=-1_000, max_value=2_000), st.integers(min_value=0, max_value=DAY_MS)
