@@ -69,7 +69,7 @@ class GroupViews(RunSearch):
         ordered = [name for name in ordered if _behind(cursor, counts[name], name)]
         shown = ordered[:limit]
         found = [group_of(dead, name, counts[name], now) for name in shown]
-        groups = tuple(group for group in found if group is not None)
+        groups = tuple(self._shown_group(group) for group in found if group is not None)
         return Found(
             items=groups,
             matched=len(groups),
@@ -87,7 +87,7 @@ class GroupViews(RunSearch):
         shown = behind[:limit]
         notes = () if complete else ("only the newest runs that fit were looked at",)
         return Found(
-            items=tuple(shown),
+            items=tuple(map(self._shown_group, shown)),
             matched=len(shown),
             examined=runs.examined,
             cursor=_cursor(shown[-1].count.count, shown[-1].signature)
@@ -110,6 +110,7 @@ class GroupViews(RunSearch):
         found = group_of(dead, signature, dead.count(signature, most=COUNT_MAX), now)
         if found is None:
             raise NotFound("error group", signature, "`dynsched groups` shows them")
+        found = self._shown_group(found)
         if found.sampled == found.count.count:
             return found
         hours = [now - HOUR * back for back in range(HOURS, 0, -1)]
@@ -117,6 +118,9 @@ class GroupViews(RunSearch):
             dead.count(signature, most=COUNT_MAX, since=hour, before=hour + HOUR) for hour in hours
         )
         return replace(found, per_hour=per_hour)
+
+    def _shown_group(self, group: ErrorGroup) -> ErrorGroup:
+        return replace(group, error=self.masker.text(group.error))
 
 
 def group_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynsched.services.groups import GroupViews
+from dynsched.services.health import HealthViews
 from dynsched.services.job_search import JobSearch
 from dynsched.services.job_views import JobDetail, JobQuery
 from dynsched.services.listing import Listing
@@ -13,5 +14,5 @@ from dynsched.services.store_views import Stats, StoreViews
 __all__ = ["Found", "JobDetail", "JobQuery", "Listing", "RunDetail", "RunQuery", "Stats", "Views"]
 
 
-class Views(JobSearch, RunViews, GroupViews, StoreViews):
+class Views(JobSearch, RunViews, GroupViews, StoreViews, HealthViews):
     """All that can be read of a store, each answer bounded; no rule of its own."""
