@@ -35,7 +35,12 @@ class GroupViews(RunSearch):
     """Reads the dead-letter queue by groups."""
 
     def groups(
-        self, filter: Filter | str = "", *, limit: int = 100, cursor: str | None = None
+        self,
+        filter: Filter | str = "",
+        *,
+        limit: int = 100,
+        cursor: str | None = None,
+        examine: int | None = None,
     ) -> Found[ErrorGroup]:
         """Return the groups of the dead-letter queue, those with most runs first.
 
@@ -47,6 +52,7 @@ class GroupViews(RunSearch):
             filter: only dead runs that fit it; empty for all.
             limit: at most so many groups.
             cursor: continues an earlier answer.
+            examine: dead runs to look at for a filter; 20,000 by default.
 
         Raises:
             FilterError: the filter cannot be read.
@@ -55,7 +61,7 @@ class GroupViews(RunSearch):
         check_limit(limit)
         given = as_filter(filter, GROUPS)
         if given.terms:
-            return self._matching(given, limit, cursor)
+            return self._matching(given, limit, cursor, examine or EXAMINED_MAX)
         now = self._clock.now()
         self._store.refresh_by(now)
         dead = self._store.dead
@@ -78,9 +84,11 @@ class GroupViews(RunSearch):
             notes=notes,
         )
 
-    def _matching(self, given: Filter, limit: int, cursor: str | None) -> Found[ErrorGroup]:
+    def _matching(
+        self, given: Filter, limit: int, cursor: str | None, examine: int
+    ) -> Found[ErrorGroup]:
         """Return the groups of the dead runs that fit a filter, as far as one search goes."""
-        runs = self.find_runs(given, limit=LIMIT_MAX, examine=EXAMINED_MAX)
+        runs = self.find_runs(given, limit=LIMIT_MAX, examine=examine)
         complete = runs.cursor is None
         every = group_runs(runs.items, self._clock.now(), complete=complete)
         behind = [one for one in every if _behind(cursor, one.count.count, one.signature)]

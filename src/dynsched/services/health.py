@@ -96,15 +96,19 @@ class HealthViews:
             now = self._clock.now()
             stored = self._store.snapshot.read()
             health = _unpacked(stored)
-            if health is not None and within(now, health.at, max_age):
+            if health is not None and self._fresh(health, now, max_age):
                 return self._shown(health)
             if not stored.held(now):
                 taken = self._take(stored, now)
                 if taken is not False:
                     return self._shown(self._look(stored, health, share=taken is True))
-            elif health is not None and within(now, health.at, max(max_age, STALE)):
+            elif health is not None and self._fresh(health, now, max(max_age, STALE)):
                 return self._shown(health)
             self._clock.wait(WAIT_S)
+
+    def _fresh(self, health: Health, now: datetime, max_age: timedelta) -> bool:
+        """Return whether a health is young enough; its maker's clock may be ahead of this one."""
+        return -self.settings.clock_bound <= now - health.at < max_age
 
     def _take(self, stored: Stored, now: datetime) -> bool | None:
         """Undertake to look; None if the store lets this reader write nothing."""

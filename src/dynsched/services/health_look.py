@@ -82,8 +82,8 @@ class Look:
         beats = self._store.beats.all(most=BEATS_MAX)
         health = Health(
             at=now,
-            delay=summed(recent).total().delay(),
-            delays={name: one.delay() for name, one in summed(recent).priorities.items()},
+            delay=recent.total().delay(),
+            delays={name: one.delay() for name, one in recent.priorities.items()},
             oldest_due={one.queue: one.oldest for one in stats.queues if one.oldest is not None},
             depth=_depth(stats),
             queues={one.queue: one.ready for one in stats.queues},
@@ -105,15 +105,18 @@ class Look:
             slots=stats.slots,
             sessions=stats.sessions,
             tenants=stats.tenants,
-            cost=Cost(
-                requests=self._engine.requests,
-                rows=self._engine.rows,
-                took=timedelta(seconds=self._clock.monotonic() - began),
-                jobs_at=jobs_at,
-                groups_at=groups_at,
-            ),
+            cost=self._cost(began, jobs_at, groups_at),
         )
         return replace(health, verdicts=judge(health, limits))
+
+    def _cost(self, began: float, jobs_at: datetime, groups_at: datetime) -> Cost:
+        return Cost(
+            requests=self._engine.requests,
+            rows=self._engine.rows,
+            took=timedelta(seconds=self._clock.monotonic() - began),
+            jobs_at=jobs_at,
+            groups_at=groups_at,
+        )
 
     def _jobs(
         self, levels: Levels, before: Health | None, now: datetime
@@ -129,7 +132,7 @@ class Look:
 
     def _minutes(
         self, before: Health | None, now: datetime
-    ) -> tuple[list[MinuteTally], tuple[MinutePoint, ...]]:
+    ) -> tuple[MinuteTally, tuple[MinutePoint, ...]]:
         """Return the newest minutes' tallies, and the points of the last hour."""
         present = minute_of(now)
         first = present - HOUR + 1
@@ -147,7 +150,7 @@ class Look:
             by_minute.setdefault(min(tally.minute, present), []).append(tally)
         for minute in range(first, present + 1):
             points[minute] = _point(minute, by_minute.get(minute, ()))
-        recent = [one for one in tallies if one.minute > present - RECENT]
+        recent = summed(one for one in tallies if one.minute > present - RECENT)
         hour = range(present - HOUR + 1, present + 1)
         return recent, tuple(points.get(minute) or _point(minute, ()) for minute in hour)
 
@@ -205,9 +208,9 @@ class Look:
         )
 
     def _tenants(
-        self, levels: Levels, recent: Iterable[MinuteTally], minutes: Iterable[MinutePoint]
+        self, levels: Levels, recent: MinuteTally, minutes: Iterable[MinutePoint]
     ) -> tuple[TenantLine, ...]:
-        started = summed(recent).starts
+        started = recent.starts
         dead = _sum(one.dead_tenants for one in minutes)
         names = {*levels.waiting, *levels.running, *started, *dead} - {OTHERS}
 
