@@ -212,7 +212,9 @@ def build_operations(base: Base, access: Access | None = None) -> Operations:
 
 def build_views(base: Base) -> Views:
     """Return all that can be read."""
-    return Views(base.store, clock=base.clock, masker=Masker(base.settings.mask_keys))
+    views = Views(base.store, clock=base.clock, masker=Masker(base.settings.mask_keys))
+    views.settings = base.settings
+    return views
 
 
 def build_dispatcher(base: Base) -> Dispatcher:
@@ -223,7 +225,9 @@ def build_dispatcher(base: Base) -> Dispatcher:
 
 def build_reaper(base: Base) -> Reaper:
     """Return a reaper replica."""
-    return Reaper(base.store, clock=base.clock, settings=base.settings, locks=base.locks)
+    # Not of the random source: a worker has a reaper too, and its name says nothing to anybody.
+    name = f"{socket.gethostname()[:40]}-{os.getpid()}-{base.store.token()}"
+    return Reaper(base.store, clock=base.clock, settings=base.settings, locks=base.locks, name=name)
 
 
 def build_worker(

@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 
 from dynsched.bootstrap import build_operations, build_views, build_worker, init_store, open_base
+from dynsched.domain.health import Level
 from dynsched.domain.job import Job
 from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import CommandTarget, HandlerTarget
 from dynsched.errors import InvalidInput, NotFound
 from dynsched.services.documents import job_document, run_document, seconds, stats_document
+from dynsched.services.levels import COUNT_MAX
 from dynsched.services.slots import InlineSlots
 from dynsched.services.specs import AfterSpec, EverySpec, JobSpec, default_policies
-from dynsched.services.store_views import COUNT_MAX, Level
 from dynsched.storage.engine import Replace
 from dynsched.storage.placement import job_key
 from dynsched.targets.app import App

@@ -8,6 +8,7 @@ from dynsched import __version__
 from dynsched.cli.audit import audit_command
 from dynsched.cli.command import Program
 from dynsched.cli.dlq import dlq_group
+from dynsched.cli.health import groups_command, health_command
 from dynsched.cli.importing import import_group
 from dynsched.cli.job import job_group
 from dynsched.cli.logs import configure_logging
@@ -49,6 +50,10 @@ for command in (
     job_group,
     run_group,
     dlq_group,
+    groups_command,
+    health_command,
+    groups_command,
+    health_command,
     stats_command,
     tenant_group,
     audit_command,

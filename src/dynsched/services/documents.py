@@ -11,6 +11,7 @@ from dataclasses import fields
 from datetime import datetime, timedelta
 
 from dynsched.domain.audit import AuditEntry
+from dynsched.domain.health import Level
 from dynsched.domain.instants import EPOCH, to_text
 from dynsched.domain.job import Job, Policies, Span
 from dynsched.domain.payload import Json
@@ -21,7 +22,7 @@ from dynsched.domain.target import Target
 from dynsched.services.capacity import why_words
 from dynsched.services.job_views import JobDetail, coming
 from dynsched.services.run_views import RunDetail
-from dynsched.services.store_views import Level, Stats
+from dynsched.services.store_views import Stats
 from dynsched.storage.control import Tenant
 from dynsched.storage.runs import Attempt, ProgressNote
 

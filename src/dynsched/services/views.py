@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dynsched.services.audit_views import AuditQuery, AuditViews
+from dynsched.services.groups import GroupViews
+from dynsched.services.health import HealthViews
 from dynsched.services.job_search import JobSearch
 from dynsched.services.job_views import JobDetail
 from dynsched.services.listing import Listing
 from dynsched.services.run_views import RunDetail, RunViews
-from dynsched.services.search import Found, RunSearch
+from dynsched.services.search import Found
 from dynsched.services.store_views import Stats, StoreViews
 
 __all__ = ["AuditQuery", "Found", "JobDetail", "Listing", "RunDetail", "Stats", "Views"]
 
 
-class Views(JobSearch, RunViews, RunSearch, StoreViews, AuditViews):
+class Views(JobSearch, RunViews, GroupViews, StoreViews, AuditViews, HealthViews):
     """All that can be read of a store, each answer bounded; no rule of its own."""
