@@ -12,7 +12,7 @@ import click
 
 from dynsched.cli.values import is_terminal
 from dynsched.cli.visible import cut, visible, width
-from dynsched.domain.instants import MILLISECOND, from_ms, to_ms
+from dynsched.domain.time_words import span, stamp
 
 COLOURS = {
     "dead": "red",
@@ -24,7 +24,6 @@ COLOURS = {
 }
 GAP = "  "
 LAST_COLUMN_MIN = 20
-_STEPS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
 
 
 def print_json(document: object) -> None:
@@ -110,16 +109,6 @@ def when(instant: datetime | None, now: datetime) -> str:
     return f"{stamp(instant)} ({distance(instant, now)})"
 
 
-def stamp(instant: datetime) -> str:
-    """Return an instant in UTC in whole seconds.
-
-    >>> from dynsched.domain.instants import EPOCH
-    >>> stamp(EPOCH)
-    '1970-01-01 00:00:00Z'
-    """
-    return from_ms(to_ms(instant)).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
 def distance(instant: datetime, now: datetime) -> str:
     """Return how far an instant is from now, in words.
 
@@ -132,21 +121,3 @@ def distance(instant: datetime, now: datetime) -> str:
         return "now"
     words = span(abs(instant - now))
     return f"in {words}" if ahead > 0 else f"{words} ago"
-
-
-def span(duration: timedelta) -> str:
-    """Return a duration in its two largest units.
-
-    >>> span(timedelta(seconds=90)), span(timedelta(milliseconds=1500)), span(timedelta(days=3))
-    ('1m 30s', '1.5s', '3d')
-    """
-    if duration < timedelta(seconds=60):
-        number = duration // MILLISECOND / 1000
-        return f"{number:.2g}s" if number < 10 else f"{int(number)}s"
-    whole = int(duration.total_seconds())
-    for size, unit, next_size, next_unit in _STEPS:
-        if whole >= size:
-            first, rest = divmod(whole, size)
-            second = rest // next_size
-            return f"{first}{unit} {second}{next_unit}" if second else f"{first}{unit}"
-    return f"{whole}s"

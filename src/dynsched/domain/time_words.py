@@ -1,0 +1,60 @@
+"""Instants and durations in words, as people read them in every door.
+
+Instants are UTC with `Z`; a duration has its two largest units.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from dynsched.domain.instants import MILLISECOND, from_ms, to_ms, to_text
+
+_STEPS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
+
+
+def stamp(instant: datetime) -> str:
+    """Return an instant in UTC in whole seconds.
+
+    >>> from dynsched.domain.instants import EPOCH
+    >>> stamp(EPOCH)
+    '1970-01-01 00:00:00Z'
+    """
+    return from_ms(to_ms(instant)).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def exact(instant: datetime) -> str:
+    """Return an instant so that it can be typed again: with its milliseconds where it has any.
+
+    >>> from dynsched.domain.instants import EPOCH
+    >>> exact(EPOCH), exact(EPOCH + MILLISECOND)
+    ('1970-01-01T00:00:00Z', '1970-01-01T00:00:00.001Z')
+    """
+    text = to_text(instant)
+    return text.replace(".000Z", "Z")
+
+
+def span(duration: timedelta) -> str:
+    """Return a duration in its two largest units.
+
+    >>> span(timedelta(seconds=90)), span(timedelta(milliseconds=1500)), span(timedelta(days=3))
+    ('1m 30s', '1.5s', '3d')
+    """
+    if duration < timedelta(seconds=60):
+        number = duration // MILLISECOND / 1000
+        return f"{number:.2g}s" if number < 10 else f"{int(number)}s"
+    whole = int(duration.total_seconds())
+    for size, unit, next_size, next_unit in _STEPS:
+        if whole >= size:
+            first, rest = divmod(whole, size)
+            second = rest // next_size
+            return f"{first}{unit} {second}{next_unit}" if second else f"{first}{unit}"
+    return f"{whole}s"
+
+
+def number(count: int, one: str, many: str = "") -> str:
+    """Return a count with its noun.
+
+    >>> number(1, "run"), number(2_000, "run"), number(2, "try", "tries")
+    ('1 run', '2,000 runs', '2 tries')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
