@@ -6,9 +6,10 @@ from dynsched.services.job_views import JobDetail, JobQuery, JobViews
 from dynsched.services.listing import Listing
 from dynsched.services.run_views import RunDetail, RunQuery, RunViews
 from dynsched.services.store_views import Stats, StoreViews
+from dynsched.services.why import WhyViews
 
 __all__ = ["JobDetail", "JobQuery", "Listing", "RunDetail", "RunQuery", "Stats", "Views"]
 
 
-class Views(JobViews, RunViews, StoreViews):
+class Views(WhyViews, JobViews, RunViews, StoreViews):
     """All that can be read of a store, each answer bounded; no rule of its own."""
