@@ -175,51 +175,70 @@ def _dead(ended: Ended) -> Finding:
 
 
 def _death(ended: Ended) -> Finding:
-    run, name = ended.run, ended.name
-    if run.reason == BuryReason.SPENT.value:
-        return Finding(
-            cause=Cause.SPENT,
-            headline=(
-                f"{name} is dead since {ended.ended}: {run.spent} of {run.limit} attempts have"
-                f" failed, the last with {run.error or 'an error that was not kept'}."
-            ),
-            sentences=(f"It has used {number(run.attempt, 'attempt')} in all.",),
-        )
-    if run.reason == BuryReason.PERMANENT.value:
-        return Finding(
-            cause=Cause.PERMANENT,
-            headline=(
-                f"{name} is dead since {ended.ended}: its error is permanent by the handler's word"
-                f" or a rule of its job, {run.error or 'which was not kept'}."
-            ),
-            sentences=(f"It was failure {run.spent} of {run.limit}; no other try was made.",),
-        )
-    if run.reason == "poison":
-        return Finding(
-            cause=Cause.POISON,
-            headline=(
-                f"{name} is dead since {ended.ended} as poison:"
-                f" {run.losses} leases in a row were lost while it ran, so it seems to kill its"
-                " process."
-            ),
-            sentences=("A replay runs alone in a process, and one more lost lease ends it again.",),
-        )
-    if run.reason == "no handler":
-        return Finding(
-            cause=Cause.UNKNOWN_HANDLER,
-            headline=(
-                f"{name} is dead since {ended.ended}: no worker of queue {run.queue} had"
-                f" {run.needs} for as long as a run waits for one."
-            ),
-            sentences=("It was never started.",) if run.first_started_at is None else (),
-            hints=(f"dynsched worker --queue {run.queue} --app MODULE:APP",),
-        )
+    """Return why a run died, as its reason says."""
+    run = ended.run
+    known = {
+        BuryReason.SPENT.value: _spent,
+        BuryReason.PERMANENT.value: _permanent,
+        "poison": _poison,
+        "no handler": _unknown_handler,
+    }.get(run.reason)
+    if known is not None:
+        return known(ended, f"{ended.name} is dead since {ended.ended}")
     return Finding(
         cause=Cause.CANNOT_TELL,
         headline=(
-            f"{name} is dead since {ended.ended}; cannot tell why: the row was looked at, and gives"
-            f" the reason {run.reason!r}."
+            f"{ended.name} is dead since {ended.ended}; cannot tell why: the row was looked at, and"
+            f" gives the reason {run.reason!r}."
         ),
+    )
+
+
+def _spent(ended: Ended, dead: str) -> Finding:
+    run = ended.run
+    return Finding(
+        cause=Cause.SPENT,
+        headline=(
+            f"{dead}: {run.spent} of {run.limit} attempts have failed, the last with"
+            f" {run.error or 'an error that was not kept'}."
+        ),
+        sentences=(f"It has used {number(run.attempt, 'attempt')} in all.",),
+    )
+
+
+def _permanent(ended: Ended, dead: str) -> Finding:
+    run = ended.run
+    return Finding(
+        cause=Cause.PERMANENT,
+        headline=(
+            f"{dead}: its error is permanent by the handler's word or a rule of its job,"
+            f" {run.error or 'which was not kept'}."
+        ),
+        sentences=(f"It was failure {run.spent} of {run.limit}; no other try was made.",),
+    )
+
+
+def _poison(ended: Ended, dead: str) -> Finding:
+    return Finding(
+        cause=Cause.POISON,
+        headline=(
+            f"{dead} as poison: {ended.run.losses} leases in a row were lost while it ran, so it"
+            " seems to kill its process."
+        ),
+        sentences=("A replay runs alone in a process, and one more lost lease ends it again.",),
+    )
+
+
+def _unknown_handler(ended: Ended, dead: str) -> Finding:
+    run = ended.run
+    return Finding(
+        cause=Cause.UNKNOWN_HANDLER,
+        headline=(
+            f"{dead}: no worker of queue {run.queue} had {run.needs} for as long as a run waits for"
+            " one."
+        ),
+        sentences=("It was never started.",) if run.first_started_at is None else (),
+        hints=(f"dynsched worker --queue {run.queue} --app MODULE:APP",),
     )
 
 

@@ -81,6 +81,8 @@ class Evidence:
         self._store = store
         self.now = now
         self.rows = 0
+        self._ahead: Level | None = None
+        self._busy: dict[tuple[str, ...], Level] = {}
         store.refresh_by(now)
 
     @property
@@ -155,9 +157,15 @@ class Evidence:
 
     def busy(self, sessions: Sequence[Session]) -> Level:
         """Count the runs that sessions hold."""
+        names = tuple(one.session for one in sessions)
+        if names not in self._busy:
+            self._busy[names] = self._count_busy(names)
+        return self._busy[names]
+
+    def _count_busy(self, sessions: Sequence[str]) -> Level:
         count = 0
         for one in sessions:
-            count += self._store.runs.count(leased_partition(one.session), most=BUSY_MAX - count)
+            count += self._store.runs.count(leased_partition(one), most=BUSY_MAX - count)
             if count >= BUSY_MAX:
                 break
         self.rows += count
@@ -192,6 +200,11 @@ class Evidence:
 
     def ahead(self, run: Run) -> Level:
         """Count due runs of a run's queue and priority that became available before it."""
+        if self._ahead is None:
+            self._ahead = self._count_ahead(run)
+        return self._ahead
+
+    def _count_ahead(self, run: Run) -> Level:
         count = looked = 0
         for lane in range(self._store.topology.lanes):
             after = ""

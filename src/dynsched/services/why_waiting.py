@@ -42,9 +42,14 @@ class Waiting:
         return self.run.available_at - self.evidence.now
 
     @property
+    def idle(self) -> timedelta:
+        """Return for how long a worker might have taken it: its row may have been made late."""
+        return self.evidence.now - max(self.run.available_at, self.run.created_at)
+
+    @property
     def due_for(self) -> str:
         """Return since when it may start."""
-        return f"since {stamp(self.run.available_at)}, {span(abs(self.away))} ago"
+        return f"since {stamp(self.evidence.now - self.idle)}, {span(abs(self.idle))} ago"
 
 
 def why_waiting(waiting: Waiting) -> Finding:
@@ -347,7 +352,7 @@ def _blocked(waiting: Waiting) -> Finding | None:
 
 def _suspect(waiting: Waiting) -> Finding | None:
     run, evidence = waiting.run, waiting.evidence
-    if run.losses < SUSPECT_LOSSES or -waiting.away <= PATIENCE:
+    if run.losses < SUSPECT_LOSSES or waiting.idle <= PATIENCE:
         return None
     serving = evidence.serving(run.queue)
     return Finding(
@@ -375,7 +380,8 @@ def _backlog(waiting: Waiting) -> Finding | None:
     busy, slots = evidence.busy(serving), sum(one.slots for one in serving)
     ahead = evidence.ahead(run)
     full = busy.count >= slots or busy.at_least
-    if not full and (not ahead.count or -waiting.away <= PATIENCE):
+    working = bool(busy.count and ahead.count and waiting.idle > PATIENCE)
+    if not full and not working:
         return None
     state = "all of them are taken" if full else f"{busy} of them are taken"
     return Finding(
@@ -396,7 +402,7 @@ def _backlog(waiting: Waiting) -> Finding | None:
 def _fresh(waiting: Waiting) -> Finding | None:
     """Judge a run that has only just come to be ready."""
     run = waiting.run
-    if -waiting.away > PATIENCE:
+    if waiting.idle > PATIENCE:
         return None
     if run.losses or run.reason in LOST_REASONS:
         lost = "its worker was lost" if run.losses else f"its worker gave it back ({run.reason})"
@@ -434,6 +440,8 @@ def _unknown(waiting: Waiting) -> Finding:
         sentences=(
             "Looked at: its job, the living workers and what they can run, their free slots, the"
             f" tenant's cap, the job's overlap, and the runs that were due before it{reason}.",
+            f"Due before it in its queue and priority: {evidence.ahead(run)}; the workers have"
+            f" {number_of(evidence, serving)} in hand.",
             workers_words(serving, run.queue),
         ),
         hints=("dynsched health", f"dynsched run show {run.run_id}"),
