@@ -44,7 +44,7 @@ def test_people_read_the_cause_first_and_what_to_type_last(program: Program) -> 
     assert "failed, the last with ValueError: no disk." in lines[0]
     assert f"  dynsched dlq replay {run_id}" in lines[lines.index("try") :]
     assert lines[-1].startswith("spent; ")
-    assert lines[-1].endswith(" rows were read")
+    assert lines[-1].endswith(" rows read")
 
 
 def test_scripts_read_the_cause_as_a_code(program: Program) -> None:

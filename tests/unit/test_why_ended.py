@@ -7,31 +7,21 @@ from datetime import timedelta
 
 import pytest
 
-from dynsched.bootstrap import build_views
 from dynsched.domain.explanation import Cause, Explanation
 from dynsched.domain.job import Job, Overlap
 from dynsched.domain.retry import ErrorRule, RuleAction
-from dynsched.domain.run import Run, RunState, occur
+from dynsched.domain.run import Run, RunState
 from dynsched.services.documents import explanation_document
 from dynsched.services.specs import CronSpec
 from dynsched.targets.app import App
 from tests.rules.small_world import EVERY_MINUTE, World, policies
+from tests.unit.asking_why import said, why
 
 
 @pytest.fixture
 def world() -> World:
     """Return a world that begins at 09:00:10."""
     return World()
-
-
-def why(world: World, run: Run) -> Explanation:
-    """Explain a run as it is stored now."""
-    return build_views(world.people.base).why_run(run.run_id)
-
-
-def said(explained: Explanation) -> str:
-    """Return all that people would read."""
-    return " ".join((explained.headline, *explained.sentences, *explained.hints))
 
 
 def ended(world: World, **options: object) -> Run:
@@ -217,23 +207,22 @@ def test_a_run_skipped_by_overlap_names_the_run_that_ran(world: World) -> None:
 
 
 def test_a_run_that_made_way_names_the_newer_one(world: World) -> None:
-    """`cancel_running` stops the older run."""
-    run = occur(
-        world.job(),
-        world.enqueue(world.job(name="b"))[0].key,
-        available_at=world.now,
-        now=world.now,
-    )
-    stopped = run.changed(
-        key=replace(run.key, nonce="0-x"),
-        state=RunState.CANCELLED,
-        reason="overlap: makes way for b@later",
-        ended_at=world.now,
-    )
-    assert world.store.runs.create_many([stopped]) == [True]
-    explained = why(world, stopped)
+    """`cancel_running` asks the older run to stop; its worker died before it could."""
+    job = world.job(schedule=EVERY_MINUTE, overlap=Overlap.CANCEL_RUNNING)
+    dispatcher, worker = world.dispatcher(), world.worker()
+    world.tick_for(dispatcher, 50)
+    worker.poll()
+    world.leave_alone(worker, seconds=60)
+    dispatcher.tick()
+    worker.poll()
+    first, second = world.runs(job)[:2]
+    assert why(world, first).cause is Cause.STOPPING
+    worker.die()
+    world.reap()
+    explained = why(world, first)
     assert explained.cause is Cause.MADE_WAY
-    assert "to make way for b@later" in explained.headline
+    assert f"to make way for {second.run_id}" in explained.headline
+    assert explained.hints == (f"dynsched why {second.run_id}",)
 
 
 def test_a_run_behind_its_start_deadline_gives_both_figures(world: World) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dynsched.bootstrap import build_views
-from dynsched.domain.explanation import Cause, Explanation
+from dynsched.domain.explanation import Cause
 from dynsched.domain.job import CatchUp, Job, JobState
 from dynsched.errors import InvalidInput, NotFound
 from dynsched.services.specs import CronSpec
@@ -15,6 +15,7 @@ from dynsched.services.views import Views
 from dynsched.storage.engine import Applied, Delete
 from dynsched.storage.runs import run_table_key
 from tests.rules.small_world import EVERY_MINUTE, World, at
+from tests.unit.asking_why import said, why_at
 
 HOURLY = CronSpec(expr="0 * * * *")
 
@@ -28,16 +29,6 @@ def world() -> World:
 def views(world: World) -> Views:
     """Return views of the world's store."""
     return build_views(world.people.base)
-
-
-def why(world: World, job: Job, instant: datetime) -> Explanation:
-    """Explain an instant."""
-    return views(world).why_instant(job.job_id, instant)
-
-
-def said(explained: Explanation) -> str:
-    """Return all that people would read."""
-    return " ".join((explained.headline, *explained.sentences, *explained.hints))
 
 
 def served(world: World, job: Job, until: datetime) -> None:
@@ -64,9 +55,9 @@ def forget(world: World, job: Job, instant: datetime) -> None:
 def test_an_instant_that_was_never_named_tells_its_neighbours(world: World) -> None:
     """A typing error, or another zone: the two instants next to it are a command away."""
     job = world.job(schedule=HOURLY)
-    explained = why(world, job, at("10:30"))
+    explained = why_at(world, job, at("10:30"))
     assert explained.cause is Cause.NEVER_NAMED
-    assert "the instant was never named" in explained.headline
+    assert "that instant was never named" in explained.headline
     assert explained.hints == (
         "dynsched why job 2026-03-02T10:00:00Z",
         "dynsched why job 2026-03-02T11:00:00Z",
@@ -78,7 +69,7 @@ def test_neighbours_are_those_of_the_schedules_in_force_at_their_instants(world:
     job = world.job(schedule=HOURLY)
     world.clock.step(hours=1, minutes=20)
     world.operations.reschedule(job.job_id, CronSpec(expr="45 * * * *"))
-    explained = why(world, job, at("10:30"))
+    explained = why_at(world, job, at("10:30"))
     assert explained.hints == (
         "dynsched why job 2026-03-02T10:00:00Z",
         "dynsched why job 2026-03-02T10:45:00Z",
@@ -87,21 +78,21 @@ def test_neighbours_are_those_of_the_schedules_in_force_at_their_instants(world:
 
 def test_a_job_run_by_hand_names_no_instant(world: World) -> None:
     """It has no schedule at all."""
-    explained = why(world, world.job(), at("10:00"))
+    explained = why_at(world, world.job(), at("10:00"))
     assert explained.cause is Cause.NEVER_NAMED
-    assert "it has no schedule" in explained.headline
+    assert "is: by hand only" in explained.headline
 
 
 def test_an_instant_before_the_jobs_creation_says_by_how_much(world: World) -> None:
     """The job did not exist."""
-    explained = why(world, world.job(schedule=HOURLY), at("08:00"))
+    explained = why_at(world, world.job(schedule=HOURLY), at("08:00"))
     assert explained.cause is Cause.BEFORE_CREATION
     assert "it was created 1h later" in explained.headline
 
 
 def test_an_instant_still_ahead_says_in_how_long_and_when_its_row_comes(world: World) -> None:
     """Nothing is wrong, and that is the answer."""
-    explained = why(world, world.job(schedule=HOURLY), at("14:00"))
+    explained = why_at(world, world.job(schedule=HOURLY), at("14:00"))
     assert explained.cause is Cause.AHEAD
     assert "still ahead: in 4h 59m" in explained.headline
     assert "Its row will be made from 2026-03-02 13:59:30Z on" in said(explained)
@@ -112,7 +103,7 @@ def test_an_instant_inside_the_look_ahead_waits_for_the_next_tick(world: World) 
     job = world.job(schedule=HOURLY)
     world.dispatcher().tick()
     world.clock.step(minutes=59, seconds=30)
-    explained = why(world, job, at("10:00"))
+    explained = why_at(world, job, at("10:00"))
     assert explained.cause is Cause.AHEAD
     assert "next tick" in said(explained)
     assert "No dispatcher owns its shard since" in said(explained)
@@ -122,7 +113,7 @@ def test_an_instant_with_a_run_is_explained_as_that_run(world: World) -> None:
     """One question, whatever the answer is made of."""
     job = world.job(schedule=EVERY_MINUTE)
     served(world, job, at("09:03"))
-    explained = why(world, job, at("09:02"))
+    explained = why_at(world, job, at("09:02"))
     assert explained.cause is Cause.DONE
     assert explained.run_id == f"{job.job_id}@2026-03-02T09:02:00.000Z-c"
 
@@ -135,7 +126,7 @@ def test_a_dead_run_of_an_instant_tells_how_late_it_started(world: World) -> Non
     worker = world.worker()
     worker.poll()
     worker.finish()
-    explained = why(world, job, at("09:01"))
+    explained = why_at(world, job, at("09:01"))
     assert explained.cause is Cause.RETRY
     assert "It was first started 30s after its instant." in explained.sentences
 
@@ -145,7 +136,7 @@ def test_an_instant_that_catch_up_skipped_names_the_span(world: World) -> None:
     job = world.job(schedule=EVERY_MINUTE, catch_up=CatchUp.SKIP)
     world.clock.step(minutes=30)
     world.dispatcher().tick()
-    explained = why(world, job, at("09:10"))
+    explained = why_at(world, job, at("09:10"))
     assert explained.cause is Cause.CAUGHT_UP
     assert "one of 29 instants from 2026-03-02T09:01:00Z to 2026-03-02T09:29:00Z" in said(explained)
 
@@ -155,8 +146,8 @@ def test_an_instant_before_the_latest_that_was_caught_up_names_the_span(world: W
     job = world.job(schedule=EVERY_MINUTE, catch_up=CatchUp.LATEST)
     world.clock.step(minutes=30)
     world.dispatcher().tick()
-    assert why(world, job, at("09:10")).cause is Cause.CAUGHT_UP
-    assert why(world, job, at("09:29")).run_id is not None
+    assert why_at(world, job, at("09:10")).cause is Cause.CAUGHT_UP
+    assert why_at(world, job, at("09:29")).run_id is not None
 
 
 def test_a_span_that_left_the_jobs_row_is_still_found(world: World) -> None:
@@ -166,7 +157,7 @@ def test_a_span_that_left_the_jobs_row_is_still_found(world: World) -> None:
         world.clock.step(minutes=30)
         world.dispatcher().tick()
     assert world.reread(job).older_spans
-    assert why(world, job, at("09:10")).cause is Cause.CAUGHT_UP
+    assert why_at(world, job, at("09:10")).cause is Cause.CAUGHT_UP
 
 
 def test_an_instant_of_a_paused_job_tells_since_when_and_why(world: World) -> None:
@@ -174,9 +165,9 @@ def test_an_instant_of_a_paused_job_tells_since_when_and_why(world: World) -> No
     job = world.job(schedule=HOURLY)
     world.operations.pause(job.job_id, reason="month-end")
     world.clock.step(hours=3)
-    explained = why(world, job, at("11:00"))
+    explained = why_at(world, job, at("11:00"))
     assert explained.cause is Cause.PAUSED
-    assert "it was paused (month-end) from 2026-03-02 09:00:12Z, and still is" in explained.headline
+    assert "it was paused (month-end) from 2026-03-02 09:00:12Z and still is" in explained.headline
     assert "3 instants so far" in said(explained)
     assert explained.hints == ("dynsched job resume job",)
 
@@ -187,9 +178,9 @@ def test_an_instant_of_a_pause_that_is_over_names_its_end(world: World) -> None:
     world.operations.pause(job.job_id, reason="month-end")
     world.clock.step(hours=3)
     world.operations.resume(job.job_id)
-    explained = why(world, job, at("11:00"))
+    explained = why_at(world, job, at("11:00"))
     assert explained.cause is Cause.PAUSED
-    assert "until 2026-03-02 12:00:12Z" in explained.headline
+    assert "to 2026-03-02 12:00:12Z" in explained.headline
     assert "one of 3 instants" in said(explained)
     assert explained.hints == ("dynsched job run-now job",)
 
@@ -198,7 +189,7 @@ def test_an_instant_of_a_deleted_job_says_when_it_was_deleted(world: World) -> N
     """A tombstone is found by the job's id."""
     job = world.job(schedule=HOURLY)
     world.operations.delete(job.job_id)
-    explained = why(world, job, at("10:00"))
+    explained = why_at(world, job, at("10:00"))
     assert explained.cause is Cause.JOB_DELETED
     assert "it was deleted at 2026-03-02 09:00:12Z" in explained.headline
 
@@ -208,7 +199,7 @@ def test_an_instant_of_a_parked_job_tells_why_it_was_parked(world: World) -> Non
     job = world.job(schedule=HOURLY)
     row = world.store.jobs.row_of(world.reread(job))
     assert world.store.jobs.park(row, "its schedule cannot be evaluated: no such zone")
-    explained = why(world, job, at("10:00"))
+    explained = why_at(world, job, at("10:00"))
     assert explained.cause is Cause.PARKED
     assert "no such zone" in explained.headline
 
@@ -217,7 +208,7 @@ def test_an_instant_under_a_schedule_that_cannot_be_read_is_not_guessed(world: W
     """An older zone database does not know the zone."""
     job = world.job(schedule=HOURLY)
     world.break_schedule(job)
-    explained = why(world, job, at("10:00"))
+    explained = why_at(world, job, at("10:00"))
     assert explained.cause is Cause.CANNOT_TELL
     assert "cannot be read here" in explained.headline
 
@@ -227,7 +218,7 @@ def test_an_instant_of_a_dispatcher_outage_tells_how_far_it_is_behind(world: Wor
     job = world.job(schedule=HOURLY)
     world.dispatcher().tick()
     world.clock.step(hours=2)
-    explained = why(world, job, at("10:00"))
+    explained = why_at(world, job, at("10:00"))
     assert explained.cause is Cause.DISPATCHER_BEHIND
     assert "1h late: no dispatcher has served the job since" in explained.headline
     assert "the last was dispatcher-" in said(explained)
@@ -240,7 +231,7 @@ def test_an_instant_whose_row_is_gone_is_an_alarm(world: World) -> None:
     job = world.job(schedule=EVERY_MINUTE)
     served(world, job, at("09:06"))
     forget(world, job, at("09:02"))
-    explained = why(world, job, at("09:02"))
+    explained = why_at(world, job, at("09:02"))
     assert explained.cause is Cause.LOST
     assert explained.alarm
     assert explained.headline.startswith("ALARM: job has no run at 2026-03-02T09:02:00Z")
@@ -255,7 +246,7 @@ def test_an_instant_that_its_minute_was_closed_without_is_an_alarm(world: World)
     dispatcher.tick()
     world.hide(job)
     world.tick_for(dispatcher, 400)
-    explained = why(world, job, at("10:00"))
+    explained = why_at(world, job, at("10:00"))
     assert explained.cause is Cause.LOST
     assert "has passed that minute without serving the job" in explained.headline
     assert "read again after 1, 10 and 60 minutes" in said(explained)
@@ -266,7 +257,7 @@ def test_a_missing_row_of_an_open_minute_is_no_alarm_yet(world: World) -> None:
     job = world.job(schedule=EVERY_MINUTE)
     served(world, job, at("09:02:20"))
     forget(world, job, at("09:02"))
-    explained = why(world, job, at("09:02"))
+    explained = why_at(world, job, at("09:02"))
     assert explained.cause is Cause.CANNOT_TELL
     assert "Ask again after 2026-03-02 09:03:30Z." in explained.sentences
 
@@ -277,7 +268,7 @@ def test_a_missing_row_beyond_retention_is_expired_and_no_alarm(world: World) ->
     served(world, job, at("09:03"))
     forget(world, job, at("09:02"))
     world.clock.step(days=3)
-    explained = why(world, job, at("09:02"))
+    explained = why_at(world, job, at("09:02"))
     assert explained.cause is Cause.EXPIRED
     assert "runs are kept for 2d only" in explained.headline
 
@@ -288,7 +279,7 @@ def test_a_lost_instant_days_ago_leaves_room_for_an_edit_of_the_retention(world:
     served(world, job, at("09:03"))
     forget(world, job, at("09:02"))
     world.clock.step(days=3)
-    explained = why(world, job, at("09:02"))
+    explained = why_at(world, job, at("09:02"))
     assert explained.cause is Cause.LOST
     assert "Cannot tell whether its runs were kept shorter" in said(explained)
 
@@ -299,7 +290,7 @@ def test_a_finished_jobs_last_instant_that_is_missing_is_lost_too(world: World) 
     served(world, job, at("09:08"))
     assert world.reread(job).state is JobState.FINISHED
     forget(world, job, at("09:03"))
-    assert why(world, job, at("09:03")).cause is Cause.LOST
+    assert why_at(world, job, at("09:03")).cause is Cause.LOST
 
 
 def test_an_instant_is_found_by_the_jobs_name_in_its_tenant(world: World) -> None:
@@ -337,6 +328,6 @@ def test_generations_that_left_the_row_still_judge_their_instants(world: World) 
         world.clock.step(minutes=1)
         world.operations.reschedule(job.job_id, CronSpec(expr=f"{minute} 3 * * *"))
     assert world.reread(job).older_generations
-    assert why(world, job, at("10:00")).cause is Cause.DONE
-    assert why(world, job, at("09:30")).cause is Cause.NEVER_NAMED
-    assert why(world, job, datetime(2026, 3, 1, tzinfo=UTC)).cause is Cause.BEFORE_CREATION
+    assert why_at(world, job, at("10:00")).cause is Cause.DONE
+    assert why_at(world, job, at("09:30")).cause is Cause.NEVER_NAMED
+    assert why_at(world, job, datetime(2026, 3, 1, tzinfo=UTC)).cause is Cause.BEFORE_CREATION

@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from dynsched.bootstrap import build_views
-from dynsched.domain.explanation import Cause, Explanation
+from dynsched.domain.explanation import Cause
 from dynsched.domain.job import CatchUp, Overlap, Priority
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import CommandTarget
@@ -18,22 +17,13 @@ from dynsched.storage.placement import job_key
 from dynsched.storage.runs import ProgressNote
 from dynsched.targets.app import App
 from tests.rules.small_world import EVERY_MINUTE, World, at, policies
+from tests.unit.asking_why import said, why
 
 
 @pytest.fixture
 def world() -> World:
     """Return a world that begins at 09:00:10."""
     return World()
-
-
-def why(world: World, run: Run) -> Explanation:
-    """Explain a run as it is stored now."""
-    return build_views(world.people.base).why_run(run.run_id)
-
-
-def said(explained: Explanation) -> str:
-    """Return all that people would read."""
-    return " ".join((explained.headline, *explained.sentences, *explained.hints))
 
 
 def enqueued(world: World, **options: object) -> Run:

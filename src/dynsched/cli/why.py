@@ -12,7 +12,7 @@ from dynsched.cli.values import parse_instant
 from dynsched.cli.visible import visible
 from dynsched.domain.explanation import Explanation
 from dynsched.domain.run import RUN_ID
-from dynsched.domain.time_words import stamp
+from dynsched.domain.time_words import number, stamp
 from dynsched.errors import InvalidInput
 from dynsched.services.documents import explanation_document
 
@@ -75,9 +75,10 @@ def _print(explained: Explanation) -> None:
         click.echo(f"  {visible(sentence)}")
     click.echo(f"\n{visible(explained.subject)}")
     for at, what in explained.timeline:
-        click.echo(f"  {stamp(at)}  {visible(what)} ({distance(at, explained.at)})")
+        away = distance(at, explained.at)
+        click.echo(f"  {stamp(at)}  {visible(what)}" + ("" if away == "now" else f" ({away})"))
     if explained.hints:
         click.echo("\ntry")
         for hint in explained.hints:
             click.echo(f"  {visible(hint)}")
-    click.echo(f"\n{explained.cause.value}; {explained.examined:,} rows were read")
+    click.echo(f"\n{explained.cause.value}; {number(explained.examined, 'row')} read")

@@ -159,7 +159,7 @@ def _dead(ended: Ended) -> Finding:
         else f"Its row is kept until {stamp(from_ms(run.expires_at_s * 1000))}."
     )
     found = found.adding(
-        f"The last error: {run.error}" if run.error and run.error not in found.headline else "",
+        f"The last error: {run.error}" if run.error and found.cause is Cause.CANNOT_TELL else "",
         again if run.replays else "",
         "" if ended.alive else "Its job is gone, so it cannot be replayed.",
         kept,
@@ -169,9 +169,9 @@ def _dead(ended: Ended) -> Finding:
     return Finding(
         cause=Cause.DISCARDED,
         headline=f"{ended.name} is dead and was discarded by hand ({run.reason}).",
-        sentences=found.sentences,
+        sentences=(found.headline, *found.sentences),
         hints=(f"dynsched dlq restore {run.run_id}",),
-    ).adding(found.headline)
+    )
 
 
 def _death(ended: Ended) -> Finding:

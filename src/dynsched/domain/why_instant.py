@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from dynsched.domain.explanation import Cause, Finding
 from dynsched.domain.instants import MILLISECOND
 from dynsched.domain.job import Generation, Job, JobState, SkipReason, Span, in_force
-from dynsched.domain.recurrence import BrokenSchedule, Schedule
+from dynsched.domain.recurrence import BrokenSchedule
 from dynsched.domain.time_words import exact, number, span, stamp
 from dynsched.domain.why_ended import tenant_option
 
@@ -72,7 +72,9 @@ class Rowless:
         return next((one for one in spans if one.covers(self.at)), None)
 
     def command(self, verb: str, options: str = "") -> str:
-        """Return a command line on the job."""
+        """Return a command line on the job; the name of a deleted one leads nowhere."""
+        if self.job.state is JobState.DELETED:
+            return f"dynsched {verb} {self.job.job_id}{options}"
         return f"dynsched {verb} {self.job.name}{options}{tenant_option(self.job.tenant)}"
 
 
@@ -109,9 +111,9 @@ def _neighbour_words(case: Rowless) -> tuple[str, tuple[str, ...]]:
     found = [one for one in neighbours(case.generations, case.at) if one is not None]
     hints = tuple(case.command("why", f" {exact(one)}") for one in found)
     if not found:
-        return "It names no instant before or after it.", ()
+        return "No instant was named before it, and none is named after it.", ()
     words = " and ".join(exact(one) for one in found)
-    return f"The instants next to it that were named: {words}.", hints
+    return f"Next to it, the job's schedules name {words}.", hints
 
 
 def _before(case: Rowless) -> Finding | None:
@@ -146,20 +148,19 @@ def _unnamed(case: Rowless) -> Finding | None:
     if schedule is not None and schedule.names(case.at):
         return None
     words, hints = _neighbour_words(case)
-    why = "it has no schedule then" if schedule is None else _schedule_words(schedule)
+    named = "by hand only" if schedule is None else f"{schedule.describe()}"
     return Finding(
         cause=Cause.NEVER_NAMED,
-        headline=f"{name} has no run at {exact(case.at)}: {why}, so the instant was never named.",
+        headline=(
+            f"{name} has no run at {exact(case.at)}: that instant was never named, as the schedule"
+            f" in force at it is: {named}."
+        ),
         sentences=(
-            f"That is its definition in force from {stamp(generation.effective_from)} on.",
+            f"It is in force from {stamp(generation.effective_from)} on.",
             words,
         ),
         hints=hints,
     )
-
-
-def _schedule_words(schedule: Schedule) -> str:
-    return f"it was to run {schedule.describe()}"
 
 
 def _disabled(case: Rowless) -> Finding | None:
@@ -178,12 +179,12 @@ def _disabled(case: Rowless) -> Finding | None:
             ),
         )
     reason = f" ({job.reason})" if until is None and job.reason else ""
-    lasted = "and still is" if until is None else f"until {stamp(until)}"
+    lasted = "and still is" if until is None else f"to {stamp(until)}"
     found = Finding(
         cause=Cause.PAUSED,
         headline=(
             f"{job.name} has no run at {exact(case.at)}: it was paused{reason} from"
-            f" {stamp(since)}, {lasted}."
+            f" {stamp(since)} {lasted}."
         ),
         hints=((case.command("job resume"),) if until is None else (case.command("job run-now"),)),
     )
@@ -213,7 +214,7 @@ def _counted(case: Rowless) -> Finding | None:
     if skipped.reason is SkipReason.CATCH_UP:
         why = (
             f"it was missed by more than a minute, and the job's catch-up policy"
-            f" ({job.policies.catch_up.value} now) gave it no run"
+            f" ({job.policies.catch_up.value} at present) gave it no run"
         )
         cause = Cause.CAUGHT_UP
     else:
@@ -235,7 +236,7 @@ def _parked(case: Rowless) -> Finding | None:
         cause=Cause.PARKED,
         headline=f"{job.name} has no run at {exact(case.at)}: it is parked, {job.reason}.",
         sentences=("A parked job gets no runs until it is edited.",),
-        hints=(case.command("job show"), f"dynsched job edit {job.name} --help"),
+        hints=(case.command("job show"),),
     )
 
 
@@ -361,7 +362,7 @@ def _lost(case: Rowless) -> Finding:
             " one: its row is lost."
         ),
         hints=(
-            (case.command("job show"),)
+            ()
             if job.state is JobState.DELETED
             else (case.command("job run-now"), case.command("job show"))
         ),

@@ -72,6 +72,7 @@ class WhyViews(JobViews):
         evidence = Evidence(self._store, self._clock.now())
         # The job before the row: a row is made before the pointer passes its instant.
         found = self.find_job(job, tenant, deleted=True)
+        evidence.rows += 2  # its name and itself
         run = evidence.run(RunKey(found.job_id, at, RunKind.CRON))
         if run is None:
             return self._rowless(evidence, found, at)
@@ -162,8 +163,8 @@ def _of_job(case: Rowless) -> Iterator[tuple[datetime, str]]:
     generation = case.generation
     if generation is not None and generation.effective_from != job.created_at:
         yield generation.effective_from, "the definition in force at the instant began"
-    if case.followed_at is not None:
-        yield case.followed_at, "it was followed by another"
+    if generation is not None and case.followed_at is not None:
+        yield case.followed_at, "that definition ended"
     if job.next_at is not None:
         yield job.next_at, "the job's next instant to be served"
     if case.at > case.now:

@@ -62,7 +62,6 @@ def _alive(leased: Waiting, session: Session) -> Finding:
         headline=(
             f"{leased.name} is running, attempt {run.attempt + 1}, on {who} {_since(run, now)}."
         ),
-        hints=(f"dynsched run cancel {run.run_id}",),
     ).adding(f"Its worker's lease holds until {stamp(session.expires_at)}.")
 
 

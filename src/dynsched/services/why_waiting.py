@@ -47,9 +47,10 @@ class Waiting:
         return self.evidence.now - max(self.run.available_at, self.run.created_at)
 
     @property
-    def due_for(self) -> str:
-        """Return since when it may start."""
-        return f"since {stamp(self.evidence.now - self.idle)}, {span(abs(self.idle))} ago"
+    def due(self) -> str:
+        """Return who has been due since when."""
+        since = stamp(self.evidence.now - self.idle)
+        return f"{self.name} has been due since {since}, for {span(abs(self.idle))}"
 
 
 def why_waiting(waiting: Waiting) -> Finding:
@@ -69,10 +70,10 @@ def why_waiting(waiting: Waiting) -> Finding:
     )
     found = next((one for judge in judges if (one := judge(waiting)) is not None), None)
     found = found or _unknown(waiting)
-    return found.adding(*_past(waiting))
+    return found.adding(*_past(waiting, found))
 
 
-def _past(waiting: Waiting) -> list[str]:
+def _past(waiting: Waiting, found: Finding) -> list[str]:
     """Return what happened to it before, whatever it waits for now."""
     run, words = waiting.run, []
     late = made_late(run)
@@ -80,7 +81,7 @@ def _past(waiting: Waiting) -> list[str]:
         words.append(
             f"Its row was made at {stamp(run.created_at)}, {span(late)} after its instant."
         )
-    if run.spent and run.error:
+    if run.spent and run.error and found.cause is not Cause.RETRY:
         words.append(f"{run.spent} of {run.limit} failures so far; the last: {run.error}")
     if run.losses:
         words.append(
@@ -170,8 +171,7 @@ def _not_put_back(waiting: Waiting) -> Finding | None:
     return Finding(
         cause=Cause.DISPATCHER_BEHIND,
         headline=(
-            f"{waiting.name} may be tried again {waiting.due_for}, but no dispatcher has put it"
-            " back yet."
+            f"{waiting.due}, as its back-off is over, but no dispatcher has put it back yet."
         ),
         hints=("dynsched dispatcher", "dynsched health"),
     ).adding(_dispatcher_words(waiting))
@@ -269,7 +269,7 @@ def _nobody(waiting: Waiting) -> Finding | None:
     clause = lack.partition(" (")[0]
     return Finding(
         cause=cause,
-        headline=f"{waiting.name} may start {waiting.due_for}, but {clause}.",
+        headline=f"{waiting.due}, but {clause}.",
         hints=_starts(run),
     ).adding(workers_words(serving, run.queue) if serving else _elsewhere(evidence.alive))
 
@@ -303,7 +303,7 @@ def _capped(waiting: Waiting) -> Finding | None:
     return Finding(
         cause=Cause.AT_CAP,
         headline=(
-            f"{waiting.name} may start {waiting.due_for}, but tenant {run.tenant} is at its cap:"
+            f"{waiting.due}, but tenant {run.tenant} is at its cap:"
             f" {len(cap.holders)} of at most {number(cap.most, 'run')} are leased."
         ),
         sentences=(f"The permits are held by {named}{f' and {more} more' if more > 0 else ''}.",),
@@ -338,7 +338,7 @@ def _blocked(waiting: Waiting) -> Finding | None:
         f"A worker looks at it again at {stamp(run.available_at)}, or when that run ends; it was"
         f" put back {number(run.waits, 'time')}."
         if waiting.away > timedelta(0)
-        else f"It is due {waiting.due_for}."
+        else f"{waiting.due}."
     )
     return Finding(
         cause=Cause.OVERLAP,
@@ -358,7 +358,7 @@ def _suspect(waiting: Waiting) -> Finding | None:
     return Finding(
         cause=Cause.SUSPECT,
         headline=(
-            f"{waiting.name} may start {waiting.due_for}, but only in a process with nothing else"
+            f"{waiting.due}, but only in a process with nothing else"
             " in hand, as it may be what killed the last ones."
         ),
         hints=_starts(run),
@@ -387,7 +387,7 @@ def _backlog(waiting: Waiting) -> Finding | None:
     return Finding(
         cause=Cause.BACKLOG,
         headline=(
-            f"{waiting.name} may start {waiting.due_for}, but workers have a backlog: {ahead} due"
+            f"{waiting.due}, but workers have a backlog: {ahead} due"
             f" {'run' if ahead.count == 1 else 'runs'} of queue {run.queue}, priority"
             f" {run.priority.value} {'was' if ahead.count == 1 else 'were'} there before it."
         ),
@@ -409,7 +409,7 @@ def _fresh(waiting: Waiting) -> Finding | None:
         return Finding(
             cause=Cause.LEASE_LOST,
             headline=(
-                f"{waiting.name} was returned {waiting.due_for}, as {lost} in attempt"
+                f"{waiting.name} was returned at {stamp(run.available_at)}, as {lost} in attempt"
                 f" {run.attempt}; it is to be started again now."
             ),
         )
@@ -424,7 +424,7 @@ def _fresh(waiting: Waiting) -> Finding | None:
         )
     return Finding(
         cause=Cause.JUST_DUE,
-        headline=f"{waiting.name} may start {waiting.due_for}; a worker is to take it now.",
+        headline=f"{waiting.due}; a worker is to take it now.",
     )
 
 
@@ -434,9 +434,7 @@ def _unknown(waiting: Waiting) -> Finding:
     reason = f"; the last worker that put it back wrote {run.reason!r}" if run.reason else ""
     return Finding(
         cause=Cause.CANNOT_TELL,
-        headline=(
-            f"{waiting.name} may start {waiting.due_for}; cannot tell why no worker has taken it."
-        ),
+        headline=(f"{waiting.due}; cannot tell why no worker has taken it."),
         sentences=(
             "Looked at: its job, the living workers and what they can run, their free slots, the"
             f" tenant's cap, the job's overlap, and the runs that were due before it{reason}.",
