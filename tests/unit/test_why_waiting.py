@@ -17,7 +17,7 @@ from dynsched.storage.placement import job_key
 from dynsched.storage.runs import ProgressNote
 from dynsched.targets.app import App
 from tests.rules.small_world import EVERY_MINUTE, World, at, policies
-from tests.unit.asking_why import said, why
+from tests.unit.asking_why import said, why, why_at
 
 
 @pytest.fixture
@@ -360,6 +360,9 @@ def test_a_run_of_a_damaged_job_says_so(world: World) -> None:
     explained = why(world, run)
     assert explained.cause is Cause.CANNOT_TELL
     assert "the row of its job is damaged" in explained.headline
+    instant = why_at(world, job, at("10:00"))
+    assert instant.cause is Cause.CANNOT_TELL
+    assert "the job's row is damaged" in instant.headline
 
 
 def test_the_rows_that_were_read_are_counted_and_bounded(world: World) -> None:

@@ -52,7 +52,7 @@ class WhyViews(JobViews):
         run = evidence.run(key)
         if run is not None:
             return _of_run(evidence, run, job)
-        if key.kind is RunKind.CRON and isinstance(job, Job):
+        if key.kind is RunKind.CRON and job is not None:
             return self._rowless(evidence, job, key.scheduled_for)
         raise NotFound("run", run_id, "it never was, or its retention is over")
 
@@ -71,8 +71,7 @@ class WhyViews(JobViews):
         at = to_utc(at, "instant")
         evidence = Evidence(self._store, self._clock.now())
         # The job before the row: a row is made before the pointer passes its instant.
-        found = self.find_job(job, tenant, deleted=True)
-        evidence.rows += 2  # its name and itself
+        found = evidence.job_named(job, tenant) or self.find_job(job, tenant, deleted=True)
         run = evidence.run(RunKey(found.job_id, at, RunKind.CRON))
         if run is None:
             return self._rowless(evidence, found, at)
@@ -82,8 +81,10 @@ class WhyViews(JobViews):
             return _extended(explained, f"It was first started {span(late)} after its instant.")
         return explained
 
-    def _rowless(self, evidence: Evidence, job: Job, at: datetime) -> Explanation:
+    def _rowless(self, evidence: Evidence, job: Job | Unreadable, at: datetime) -> Explanation:
         """Explain an instant that has no row."""
+        if isinstance(job, Unreadable):
+            return _of_damage(evidence, job, at)
         cursor = evidence.cursor("due", job.job_id, job.next_at or at)
         case = Rowless(
             job=job,
@@ -104,6 +105,25 @@ class WhyViews(JobViews):
             job_id=job.job_id,
             timeline=[(at, "the instant"), *_of_job(case)],
         )
+
+
+def _of_damage(evidence: Evidence, job: Unreadable, at: datetime) -> Explanation:
+    """Explain an instant of a job whose row cannot be read."""
+    found = Finding(
+        cause=Cause.CANNOT_TELL,
+        headline=(
+            f"Cannot tell whether job {job.job_id} has an instant {exact(at)}: the job's row is"
+            f" damaged ({job.problem})."
+        ),
+        sentences=("There is no row for the instant; the job's row was looked at.",),
+    )
+    return _explanation(
+        evidence,
+        found,
+        subject=f"instant {exact(at)} of job {job.job_id}",
+        job_id=job.job_id,
+        timeline=[(at, "the instant")],
+    )
 
 
 def _of_run(evidence: Evidence, run: Run, job: Job | Unreadable | None) -> Explanation:

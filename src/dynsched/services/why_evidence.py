@@ -102,6 +102,11 @@ class Evidence:
         self.rows += 1
         return self._store.jobs.read_many([job_id])[job_id]
 
+    def job_named(self, name_or_id: str, tenant: str) -> Job | Unreadable | None:
+        """Read a job by its name in a tenant, or by its id; by that also a deleted one."""
+        self.rows += 1
+        return self.job(self._store.jobs.find(tenant, name_or_id) or name_or_id)
+
     def attempts(self, run_id: str) -> list[Attempt]:
         """Read the newest attempts, the oldest first."""
         found = self._store.runs.attempts(run_id, most=ATTEMPTS_MAX, newest=True)
