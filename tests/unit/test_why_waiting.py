@@ -300,6 +300,21 @@ def test_a_suspect_that_waits_for_an_idle_process_is_told_so(world: World) -> No
     assert "have 1 run in hand" in said(explained)
 
 
+def test_a_run_whose_workers_hold_a_suspect_names_the_suspect(world: World) -> None:
+    """Nothing is claimed beside a run that may kill its process."""
+    suspect = enqueued(world, name="killer")
+    world.lose_handler()
+    world.lose_handler()
+    worker = world.worker()
+    assert worker.poll().started == 1
+    run = enqueued(world)
+    worker.poll()
+    world.clock.step(seconds=10)
+    explained = why(world, run)
+    assert explained.cause is Cause.SUSPECT_BESIDE
+    assert f"One of these is {suspect.run_id}, after 2 lost leases." in explained.sentences
+
+
 def test_a_run_behind_a_backlog_is_told_how_many_are_ahead(world: World) -> None:
     """All slots are taken, and three due runs were there before."""
     worker = world.worker(slots=2)
@@ -314,7 +329,7 @@ def test_a_run_behind_a_backlog_is_told_how_many_are_ahead(world: World) -> None
     explained = why(world, run)
     assert explained.cause is Cause.BACKLOG
     assert "3 due runs of queue main, priority default were there before it" in explained.headline
-    assert "1 living worker of the queue with 2 slots; all of them are taken." in said(explained)
+    assert "1 living worker of the queue with 2 slots, all of them taken." in said(explained)
 
 
 def test_a_run_made_late_by_a_dispatcher_outage_names_the_dispatcher(world: World) -> None:

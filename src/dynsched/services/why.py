@@ -19,9 +19,10 @@ from dynsched.domain.why_ended import PATIENCE, lateness, why_ended
 from dynsched.domain.why_instant import Rowless, why_no_row
 from dynsched.errors import NotFound
 from dynsched.services.job_views import JobViews
+from dynsched.services.why_case import Case
 from dynsched.services.why_evidence import ATTEMPTS_MAX, Evidence
 from dynsched.services.why_running import why_running
-from dynsched.services.why_waiting import Waiting, why_waiting
+from dynsched.services.why_waiting import why_waiting
 from dynsched.settings import Settings
 from dynsched.storage.jobs import Unreadable
 from dynsched.storage.runs import Attempt
@@ -133,9 +134,9 @@ def _of_run(evidence: Evidence, run: Run, job: Job | Unreadable | None) -> Expla
     if run.terminal:
         found = why_ended(run, known)
     elif run.state is RunState.LEASED:
-        found = why_running(Waiting(run, job, evidence))
+        found = why_running(Case(run, job, evidence))
     else:
-        found = why_waiting(Waiting(run, job, evidence))
+        found = why_waiting(Case(run, job, evidence))
     if len(attempts) == ATTEMPTS_MAX:
         found = found.adding(f"Only its newest {ATTEMPTS_MAX} attempts were looked at.")
     whose = run.job_id if known is None else known.name

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from dynsched.domain.instants import minute_of
 from dynsched.domain.job import Generation, Job, Span
+from dynsched.domain.lifecycle import SUSPECT_LOSSES
 from dynsched.domain.names import bucket_of
 from dynsched.domain.overlap import holds
 from dynsched.domain.run import Run, RunKey, parse_run_id
@@ -17,7 +18,6 @@ from dynsched.services.store_views import Level
 from dynsched.storage.control import Cursor, Session
 from dynsched.storage.jobs import Unreadable
 from dynsched.storage.placement import (
-    leased_partition,
     overlap_permit_key,
     ready_sort,
     tenant_permit_key,
@@ -66,6 +66,32 @@ class Permission:
     waiter: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """What worker sessions have in hand.
+
+    Attributes:
+        runs: how many runs they hold.
+        suspects: those of them that lost two leases in a row; beside one nothing is claimed.
+    """
+
+    runs: Level
+    suspects: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What waits in a run's queue and priority.
+
+    Attributes:
+        runs: how many of them became available before it.
+        suspects: those that lost two leases in a row; workers empty themselves for one.
+    """
+
+    runs: Level
+    suspects: tuple[Run, ...]
+
+
 class Evidence:
     """Reads of one explanation; each thing is read at most once.
 
@@ -81,8 +107,8 @@ class Evidence:
         self._store = store
         self.now = now
         self.rows = 0
-        self._ahead: Level | None = None
-        self._busy: dict[tuple[str, ...], Level] = {}
+        self._ahead: Ahead | None = None
+        self._busy: dict[tuple[str, ...], Busy] = {}
         store.refresh_by(now)
 
     @property
@@ -160,21 +186,19 @@ class Evidence:
         self.rows += 1
         return self._store.control.session(session)
 
-    def busy(self, sessions: Sequence[Session]) -> Level:
-        """Count the runs that sessions hold."""
+    def busy(self, sessions: Sequence[Session]) -> Busy:
+        """Read what sessions hold."""
         names = tuple(one.session for one in sessions)
         if names not in self._busy:
-            self._busy[names] = self._count_busy(names)
+            held: list[Run] = []
+            for name in names:
+                held += self._store.runs.leased(name, most=BUSY_MAX - len(held))
+                if len(held) >= BUSY_MAX:
+                    break
+            self.rows += len(held)
+            level = Level(len(held), len(held) >= BUSY_MAX)
+            self._busy[names] = Busy(level, _suspects(held))
         return self._busy[names]
-
-    def _count_busy(self, sessions: Sequence[str]) -> Level:
-        count = 0
-        for one in sessions:
-            count += self._store.runs.count(leased_partition(one), most=BUSY_MAX - count)
-            if count >= BUSY_MAX:
-                break
-        self.rows += count
-        return Level(count, count >= BUSY_MAX)
 
     # what stands in the way
 
@@ -203,30 +227,32 @@ class Evidence:
         held = {name for name, fence in named if holds((name, fence), rows.get(name))}
         return Cap(most, tuple(rows[name] for name in sorted(held)), looked)
 
-    def ahead(self, run: Run) -> Level:
-        """Count due runs of a run's queue and priority that became available before it."""
+    def ahead(self, run: Run) -> Ahead:
+        """Read what is due in a run's queue and priority and became available before it."""
         if self._ahead is None:
-            self._ahead = self._count_ahead(run)
+            rows = self._ready(run)
+            self.rows += len(rows)
+            mine = (run.available_at, run.run_id)
+            count = sum((one.available_at, one.run_id) < mine for one in rows)
+            others = [one for one in rows if one.run_id != run.run_id]
+            level = Level(count, len(rows) >= AHEAD_MAX)
+            self._ahead = Ahead(level, _suspects(others))
         return self._ahead
 
-    def _count_ahead(self, run: Run) -> Level:
-        count = looked = 0
+    def _ready(self, run: Run) -> list[Run]:
+        found: list[Run] = []
         for lane in range(self._store.topology.lanes):
             after = ""
-            while looked < AHEAD_MAX:
-                limit = min(AHEAD_PAGE, AHEAD_MAX - looked)
+            while len(found) < AHEAD_MAX:
+                limit = min(AHEAD_PAGE, AHEAD_MAX - len(found))
                 page = self._store.runs.ready(
                     run.queue, run.priority, lane, after=after, limit=limit
                 )
-                looked += len(page)
-                count += sum(
-                    (one.available_at, one.run_id) < (run.available_at, run.run_id) for one in page
-                )
+                found += page
                 if len(page) < limit:
                     break
                 after = ready_sort(page[-1])
-        self.rows += looked
-        return Level(count, looked >= AHEAD_MAX)
+        return found
 
     # the dispatcher
 
@@ -237,3 +263,7 @@ class Evidence:
         found = self._store.control.cursors(kind, topology.shards)
         self.rows += len(found)
         return found[shard]
+
+
+def _suspects(runs: Sequence[Run]) -> tuple[Run, ...]:
+    return tuple(run for run in runs if run.losses >= SUSPECT_LOSSES)
