@@ -6,13 +6,25 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
 
 import click
 
 from dynsched.cli.values import is_terminal
 from dynsched.cli.visible import cut, visible, width
-from dynsched.domain.time_words import span, stamp
+from dynsched.domain.time_words import distance, span, stamp, when
+
+__all__ = [
+    "coloured",
+    "distance",
+    "print_block",
+    "print_fields",
+    "print_json",
+    "print_notes",
+    "print_table",
+    "span",
+    "stamp",
+    "when",
+]
 
 COLOURS = {
     "dead": "red",
@@ -95,29 +107,3 @@ def print_notes(notes: Iterable[str], *, more: bool) -> None:
         click.echo(f"note: {visible(note)}", err=True)
     if more:
         click.echo("note: there are more (--limit N shows them)", err=True)
-
-
-def when(instant: datetime | None, now: datetime) -> str:
-    """Return an instant in UTC with how far it is from now.
-
-    >>> from dynsched.domain.instants import EPOCH
-    >>> when(EPOCH + timedelta(seconds=200), EPOCH)
-    '1970-01-01 00:03:20Z (in 3m 20s)'
-    """
-    if instant is None:
-        return ""
-    return f"{stamp(instant)} ({distance(instant, now)})"
-
-
-def distance(instant: datetime, now: datetime) -> str:
-    """Return how far an instant is from now, in words.
-
-    >>> from dynsched.domain.instants import EPOCH
-    >>> distance(EPOCH, EPOCH + timedelta(hours=30)), distance(EPOCH, EPOCH)
-    ('1d 6h ago', 'now')
-    """
-    ahead = (instant - now) / timedelta(seconds=1)
-    if abs(ahead) < 1:
-        return "now"
-    words = span(abs(instant - now))
-    return f"in {words}" if ahead > 0 else f"{words} ago"

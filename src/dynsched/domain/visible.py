@@ -1,0 +1,93 @@
+"""Text for terminals: nothing that a name or an error holds may move the cursor or hide itself."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_HIDDEN_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+"""Control, format (bidirectional and zero-width ones), surrogates, unassigned, line breaks."""
+_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters and marks without ink, which can make two names look alike."""
+_MARKS_MAX = 4
+"""Combining marks on one letter; more of them climb over other lines."""
+
+
+def visible(text: str) -> str:
+    r"""Return the text on one line with every character that does not show as an escape.
+
+    >>> visible("a\x1b[31mb\u202ec")
+    'a\\x1b[31mb\\u202ec'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    found: list[str] = []
+    marks = 0
+    for letter in text:
+        category = unicodedata.category(letter)
+        marks = marks + 1 if category in ("Mn", "Me") else 0
+        if category in _HIDDEN_CATEGORIES or letter in _BLANK_LETTERS or marks > _MARKS_MAX:
+            found.append(escaped(letter))
+        else:
+            found.append(letter)
+    return "".join(found)
+
+
+def escaped(letter: str) -> str:
+    r"""Return the escape of one character, as Python writes it.
+
+    >>> escaped("\u200b"), escaped("\n"), escaped("a")
+    ('\\u200b', '\\n', '\\x61')
+    """
+    code = ord(letter)
+    short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(letter)
+    if short is not None:
+        return short
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def shown(text: str, columns: int) -> str:
+    r"""Return what fits of a text of any length, made visible, in so many columns.
+
+    Only the beginning is looked at, so that a line of a megabyte costs what is seen of it.
+
+    >>> shown("a\x1b[2J" + "b" * 1_000_000, 9)
+    'a\\x1b[2J…'
+    """
+    # Marks take no column, so more letters than columns may be needed.
+    head = text[: columns * (_MARKS_MAX + 1) + 1]
+    return cut(visible(head), columns)
+
+
+def width(text: str) -> int:
+    """Return how many columns a visible text takes.
+
+    >>> width("ab"), width("日本"), width("e\u0301")
+    (2, 4, 1)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(_columns(letter) for letter in text)
+
+
+def _columns(letter: str) -> int:
+    if unicodedata.category(letter) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in ("W", "F") else 1
+
+
+def cut(text: str, columns: int) -> str:
+    """Return the text in so many columns at most, its cut end as `…`.
+
+    >>> cut("abcdef", 4), cut("abc", 4)
+    ('abc…', 'abc')
+    """
+    if width(text) <= columns:
+        return text
+    found, used = "", 0
+    for letter in text:
+        if used + _columns(letter) > columns - 1:
+            break
+        found, used = found + letter, used + _columns(letter)
+    return found + "…"
