@@ -179,6 +179,7 @@ def test_a_run_cancelled_by_hand_gives_the_reason_that_was_given(world: World) -
     explained = why(world, run)
     assert explained.cause is Cause.CANCELLED
     assert "wrong month" in explained.headline
+    assert any(what.startswith("run.cancel by program on ") for _, what in explained.timeline)
     assert "It was never started." in explained.sentences
 
 

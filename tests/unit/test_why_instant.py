@@ -169,6 +169,7 @@ def test_an_instant_of_a_paused_job_tells_since_when_and_why(world: World) -> No
     assert explained.cause is Cause.PAUSED
     assert "it was paused (month-end) from 2026-03-02 09:00:12Z and still is" in explained.headline
     assert "3 instants so far" in said(explained)
+    assert any(what.startswith("job.pause by program on ") for _, what in explained.timeline)
     assert explained.hints == ("dynsched job resume job",)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from dynsched.domain.audit import AuditOutcome
 from dynsched.domain.explanation import Cause, Explanation, Finding
 from dynsched.domain.instants import minute_start, to_utc
 from dynsched.domain.job import Job
@@ -48,7 +49,7 @@ class WhyViews(JobViews):
             NotFound: there is no such run, and no job that it could be an instant of.
         """
         key = parse_run_id(run_id)
-        evidence = Evidence(self._store, self._clock.now())
+        evidence = Evidence(self._store, self._clock.now(), self.masker)
         job = evidence.job(key.job_id)
         run = evidence.run(key)
         if run is not None:
@@ -70,7 +71,7 @@ class WhyViews(JobViews):
             NotFound: there is no such job.
         """
         at = to_utc(at, "instant")
-        evidence = Evidence(self._store, self._clock.now())
+        evidence = Evidence(self._store, self._clock.now(), self.masker)
         # The job before the row: a row is made before the pointer passes its instant.
         found = evidence.job_named(job, tenant) or self.find_job(job, tenant, deleted=True)
         run = evidence.run(RunKey(found.job_id, at, RunKind.CRON))
@@ -104,7 +105,7 @@ class WhyViews(JobViews):
             why_no_row(case),
             subject=f"instant {exact(at)} of job {job.name}, tenant {job.tenant}",
             job_id=job.job_id,
-            timeline=[(at, "the instant"), *_of_job(case)],
+            timeline=[(at, "the instant"), *_of_job(case), *_deeds(evidence, f"job:{job.job_id}")],
         )
 
 
@@ -145,7 +146,10 @@ def _of_run(evidence: Evidence, run: Run, job: Job | Unreadable | None) -> Expla
         found,
         subject=f"{KINDS[run.key.kind]} {run.run_id} of job {whose}, tenant {run.tenant}",
         job_id=run.job_id,
-        timeline=_timeline(run, attempts, evidence.now),
+        timeline=[
+            *_timeline(run, attempts, evidence.now),
+            *_deeds(evidence, f"run:{run.run_id}"),
+        ],
         run_id=run.run_id,
     )
 
@@ -175,6 +179,15 @@ def _explanation(
 
 def _extended(explained: Explanation, sentence: str) -> Explanation:
     return replace(explained, sentences=(*explained.sentences, sentence))
+
+
+def _deeds(evidence: Evidence, target: str) -> Iterator[tuple[datetime, str]]:
+    """Yield what people did to a run or a job; what was refused or failed changed nothing."""
+    for entry in evidence.deeds(target):
+        if entry.outcome in (AuditOutcome.DONE, AuditOutcome.BEGUN):
+            unsure = "" if entry.outcome is AuditOutcome.DONE else " (begun, its end is not known)"
+            said = f": {entry.reason}" if entry.reason else ""
+            yield entry.at, f"{entry.action.value} by {entry.actor} via {entry.via}{unsure}{said}"
 
 
 def _of_job(case: Rowless) -> Iterator[tuple[datetime, str]]:

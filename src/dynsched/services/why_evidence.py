@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
+from dynsched.domain.audit import AuditEntry
 from dynsched.domain.instants import minute_of
 from dynsched.domain.job import Generation, Job, Span
 from dynsched.domain.lifecycle import SUSPECT_LOSSES
+from dynsched.domain.masking import PLAIN, Masker
 from dynsched.domain.names import bucket_of
 from dynsched.domain.overlap import holds
 from dynsched.domain.run import Run, RunKey, parse_run_id
 from dynsched.services.capacity import Capacity, alive_sessions
+from dynsched.services.masked import masked_attempt, masked_progress, masked_run
 from dynsched.services.store_views import Level
 from dynsched.storage.control import Cursor, Session
 from dynsched.storage.jobs import Unreadable
@@ -26,6 +29,7 @@ from dynsched.storage.runs import Attempt, ProgressNote
 from dynsched.storage.store import Store
 
 ATTEMPTS_MAX = 50  # newest attempts of the run
+DEEDS_MAX = 20  # newest audit entries of the run or the job
 PERMITS_MAX = 200  # permits of a capped tenant, and as many holders
 AHEAD_MAX = 1_000  # ready rows that are looked at for what is ahead
 AHEAD_PAGE = 250
@@ -95,16 +99,19 @@ class Ahead:
 class Evidence:
     """Reads of one explanation; each thing is read at most once.
 
-    At most `ATTEMPTS_MAX` attempts, `AHEAD_MAX` ready and `BUSY_MAX` leased rows, twice
-    `PERMITS_MAX` rows of a capped tenant, all worker sessions, and some ten single rows.
+    At most `ATTEMPTS_MAX` attempts, `DEEDS_MAX` audit entries, `AHEAD_MAX` ready and `BUSY_MAX`
+    leased rows, twice `PERMITS_MAX` rows of a capped tenant, all worker sessions, a job's older
+    generations, and some ten single rows.
 
     Args:
         store: where to read.
         now: the instant of the explanation.
+        masker: hides secrets in what is read.
     """
 
-    def __init__(self, store: Store, now: datetime) -> None:
+    def __init__(self, store: Store, now: datetime, masker: Masker = PLAIN) -> None:
         self._store = store
+        self._masker = masker
         self.now = now
         self.rows = 0
         self._ahead: Ahead | None = None
@@ -121,7 +128,8 @@ class Evidence:
     def run(self, key: RunKey) -> Run | None:
         """Read a run, strongly."""
         self.rows += 1
-        return self._store.runs.get(key)
+        run = self._store.runs.get(key)
+        return None if run is None else masked_run(self._masker, run)
 
     def job(self, job_id: str) -> Job | Unreadable | None:
         """Read a job, strongly; a damaged one is no fault of the reader."""
@@ -137,12 +145,19 @@ class Evidence:
         """Read the newest attempts, the oldest first."""
         found = self._store.runs.attempts(run_id, most=ATTEMPTS_MAX, newest=True)
         self.rows += len(found)
-        return found
+        return [masked_attempt(self._masker, one) for one in found]
+
+    def deeds(self, target: str) -> list[AuditEntry]:
+        """Read what people did to a run or a job lately, the oldest first."""
+        found = list(self._store.audit.of_target(target, most=DEEDS_MAX))
+        self.rows += len(found)
+        return found[::-1]
 
     def progress(self, run_id: str) -> ProgressNote | None:
         """Read what the handler reported last."""
         self.rows += 1
-        return self._store.runs.progress(run_id)
+        note = self._store.runs.progress(run_id)
+        return None if note is None else masked_progress(self._masker, note)
 
     def generations(self, job: Job) -> tuple[Generation, ...]:
         """Return all generations of a job, the oldest first."""
