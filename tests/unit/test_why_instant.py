@@ -253,6 +253,23 @@ def test_an_instant_that_its_minute_was_closed_without_is_an_alarm(world: World)
     assert "read again after 1, 10 and 60 minutes" in said(explained)
 
 
+def test_a_dispatcher_that_comes_back_between_two_reads_makes_no_alarm(world: World) -> None:
+    """Its cursor passes the minute after the job was read, and the row is there."""
+    job = world.job(schedule=HOURLY)
+    dispatcher = world.dispatcher()
+    dispatcher.tick()
+    world.clock.step(minutes=65)
+    wire = world.people.wire
+    wire.before(
+        lambda call: any(key.pk == "cursors" for key in call.keys),
+        lambda: world.tick_for(dispatcher, 200),
+    )
+    explained = why_at(world, job, at("10:00"))
+    assert wire.sprung
+    assert explained.run_id is not None
+    assert not explained.alarm
+
+
 def test_a_missing_row_of_an_open_minute_is_no_alarm_yet(world: World) -> None:
     """Inside of the closing margin it says when to ask again."""
     job = world.job(schedule=EVERY_MINUTE)

@@ -350,6 +350,16 @@ def test_a_run_that_has_just_come_due_is_not_made_a_riddle(world: World) -> None
     assert why(world, enqueued(world)).cause is Cause.JUST_DUE
 
 
+def test_a_run_that_is_taken_while_it_is_asked_about_is_told_as_running(world: World) -> None:
+    """The answer is about one moment, not about two."""
+    worker = world.worker()
+    worker.poll()
+    run = enqueued(world)
+    world.clock.step(seconds=9)
+    world.people.wire.before(lambda call: call.query is not None and call.query.index, worker.poll)
+    assert why(world, run).cause is Cause.RUNNING
+
+
 def test_what_nothing_explains_is_told_with_all_that_was_looked_at(world: World) -> None:
     """No guess: a worker with free slots and the handler did not take it."""
     world.worker().poll()

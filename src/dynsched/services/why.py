@@ -87,8 +87,26 @@ class WhyViews(JobViews):
         """Explain an instant that has no row."""
         if isinstance(job, Unreadable):
             return _of_damage(evidence, job, at)
+        case = self._case(evidence, job, at)
+        if why_no_row(case).cause is Cause.LOST:
+            # A dispatcher may have served the job between two of the reads: an alarm is read twice.
+            run = evidence.run(RunKey(job.job_id, at, RunKind.CRON))
+            if run is not None:
+                return _of_run(evidence, run, job)
+            current = evidence.job(job.job_id)
+            case = self._case(evidence, current if isinstance(current, Job) else job, at)
+        return _explanation(
+            evidence,
+            why_no_row(case),
+            subject=f"instant {exact(at)} of job {job.name}, tenant {job.tenant}",
+            job_id=job.job_id,
+            timeline=[(at, "the instant"), *_of_job(case), *_deeds(evidence, f"job:{job.job_id}")],
+        )
+
+    def _case(self, evidence: Evidence, job: Job, at: datetime) -> Rowless:
+        """Read what there is to know about an instant without a row."""
         cursor = evidence.cursor("due", job.job_id, job.next_at or at)
-        case = Rowless(
+        return Rowless(
             job=job,
             at=at,
             now=evidence.now,
@@ -99,13 +117,6 @@ class WhyViews(JobViews):
             cursor_at=None if cursor is None else minute_start(cursor.minute),
             owner="" if cursor is None else cursor.owner,
             owned_until=None if cursor is None else cursor.owned_until,
-        )
-        return _explanation(
-            evidence,
-            why_no_row(case),
-            subject=f"instant {exact(at)} of job {job.name}, tenant {job.tenant}",
-            job_id=job.job_id,
-            timeline=[(at, "the instant"), *_of_job(case), *_deeds(evidence, f"job:{job.job_id}")],
         )
 
 
@@ -128,16 +139,26 @@ def _of_damage(evidence: Evidence, job: Unreadable, at: datetime) -> Explanation
     )
 
 
+def _finding(evidence: Evidence, run: Run, job: Job | Unreadable | None) -> Finding:
+    """Return why a run is where it is, by its state."""
+    if run.terminal:
+        return why_ended(run, job if isinstance(job, Job) else None)
+    case = Case(run, job, evidence)
+    return why_running(case) if run.state is RunState.LEASED else why_waiting(case)
+
+
 def _of_run(evidence: Evidence, run: Run, job: Job | Unreadable | None) -> Explanation:
-    """Explain a run that has a row."""
+    """Explain a run that has a row.
+
+    What stands in its way was read after it: if it has moved meanwhile, it is explained again.
+    """
+    found = _finding(evidence, run, job)
+    current = run if run.terminal else evidence.run(run.key)
+    if current is not None and current.version != run.version:
+        evidence, run = evidence.afresh(), current
+        found = _finding(evidence, run, job)
     known = job if isinstance(job, Job) else None
     attempts = evidence.attempts(run.run_id)
-    if run.terminal:
-        found = why_ended(run, known)
-    elif run.state is RunState.LEASED:
-        found = why_running(Case(run, job, evidence))
-    else:
-        found = why_waiting(Case(run, job, evidence))
     if len(attempts) == ATTEMPTS_MAX:
         found = found.adding(f"Only its newest {ATTEMPTS_MAX} attempts were looked at.")
     whose = run.job_id if known is None else known.name

@@ -118,10 +118,11 @@ class Evidence:
         self._busy: dict[tuple[str, ...], Busy] = {}
         store.refresh_by(now)
 
-    @property
-    def look_ahead_s(self) -> float:
-        """Return how far ahead rows are made ready, seconds."""
-        return self._store.topology.look_ahead.total_seconds()
+    def afresh(self) -> Evidence:
+        """Return evidence of the same instant that reads everything again."""
+        again = Evidence(self._store, self.now, self._masker)
+        again.rows = self.rows
+        return again
 
     # the run and its job
 
