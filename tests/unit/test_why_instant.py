@@ -109,6 +109,18 @@ def test_an_instant_inside_the_look_ahead_waits_for_the_next_tick(world: World) 
     assert "No dispatcher owns its shard since" in said(explained)
 
 
+def test_an_instant_ahead_names_the_dispatcher_that_is_to_serve_it(world: World) -> None:
+    """Or says that none has ever been there."""
+    job = world.job(schedule=HOURLY)
+    world.clock.step(minutes=59, seconds=25)
+    assert "No dispatcher has ever owned its shard" in said(why_at(world, job, at("10:00")))
+    world.hide(job)  # its index entry is late
+    world.dispatcher().tick()
+    explained = why_at(world, job, at("10:00"))
+    assert explained.cause is Cause.AHEAD
+    assert "Dispatcher dispatcher-" in said(explained)
+
+
 def test_an_instant_with_a_run_is_explained_as_that_run(world: World) -> None:
     """One question, whatever the answer is made of."""
     job = world.job(schedule=EVERY_MINUTE)
@@ -171,6 +183,15 @@ def test_an_instant_of_a_paused_job_tells_since_when_and_why(world: World) -> No
     assert "3 instants so far" in said(explained)
     assert any(what.startswith("job.pause by program on ") for _, what in explained.timeline)
     assert explained.hints == ("dynsched job resume job",)
+
+
+def test_an_instant_ahead_of_a_job_just_paused_is_told_as_paused(world: World) -> None:
+    """There is nothing to count yet."""
+    job = world.job(schedule=HOURLY)
+    world.operations.pause(job.job_id, reason="month-end")
+    explained = why_at(world, job, at("11:00"))
+    assert explained.cause is Cause.PAUSED
+    assert explained.sentences == ()
 
 
 def test_an_instant_of_a_pause_that_is_over_names_its_end(world: World) -> None:

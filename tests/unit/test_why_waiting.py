@@ -7,10 +7,12 @@ from datetime import timedelta
 
 import pytest
 
+from dynsched.domain import lifecycle
 from dynsched.domain.explanation import Cause
 from dynsched.domain.job import CatchUp, Overlap, Priority
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import CommandTarget
+from dynsched.domain.time_words import stamp
 from dynsched.services.specs import EverySpec, JobSpec
 from dynsched.storage.engine import Applied, Replace
 from dynsched.storage.placement import job_key
@@ -270,6 +272,38 @@ def test_a_run_under_a_closed_session_waits_for_the_reaper(world: World) -> None
     explained = why(world, run)
     assert explained.cause is Cause.LEASE_EXPIRED
     assert "was closed at" in explained.headline
+
+
+@pytest.mark.parametrize(("seconds", "cause"), [(60, Cause.RUNNING), (-60, Cause.LEASE_EXPIRED)])
+def test_a_lease_without_heartbeats_is_told_by_its_own_end(
+    world: World, seconds: int, cause: Cause
+) -> None:
+    """Some processes cannot send heartbeats; their lease has a fixed end."""
+    run = enqueued(world)
+    ends_at = world.now + timedelta(seconds=seconds)
+    move = lifecycle.claim(world.run(run), session="~1#0", now=world.now, lease_ends_at=ends_at)
+    world.store.runs.apply(move)
+    explained = why(world, run)
+    assert explained.cause is cause
+    assert stamp(ends_at) in explained.headline
+
+
+def test_a_run_over_its_time_limit_says_by_how_much(world: World) -> None:
+    """Its worker should have ended it."""
+    worker = world.worker()
+    run = enqueued(world, timeout=timedelta(seconds=30))
+    worker.poll()
+    world.leave_alone(worker, seconds=50)
+    assert "It is 20s over its time limit of 30s" in said(why(world, run))
+
+
+def test_a_run_of_a_session_without_a_row_waits_for_the_reaper(world: World) -> None:
+    """The session is so long gone that its row is, too."""
+    run = enqueued(world)
+    world.land_claim(run, "of-yesterday")
+    explained = why(world, run)
+    assert explained.cause is Cause.LEASE_EXPIRED
+    assert "session of-yesterday, which has no row any more" in explained.headline
 
 
 def test_a_run_that_lost_its_lease_is_told_as_returned(world: World) -> None:
