@@ -17,6 +17,7 @@ from dynsched.cli.run import run_group
 from dynsched.cli.services import dispatcher_command, reaper_command, up_command, worker_command
 from dynsched.cli.store import init_command, resize_command, stats_command
 from dynsched.cli.tenant import tenant_group
+from dynsched.cli.why import why_command
 
 
 @click.group(
@@ -52,8 +53,7 @@ for command in (
     dlq_group,
     groups_command,
     health_command,
-    groups_command,
-    health_command,
+    why_command,
     stats_command,
     tenant_group,
     audit_command,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from dynsched.domain.instants import MILLISECOND, from_ms, to_ms
+from dynsched.domain.instants import MILLISECOND, from_ms, to_ms, to_text
 
 _STEPS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
 
@@ -29,6 +29,16 @@ def stamp(instant: datetime) -> str:
     '1970-01-01 00:00:00Z'
     """
     return from_ms(to_ms(instant)).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def exact(instant: datetime) -> str:
+    """Return an instant so that it can be typed again: with its milliseconds where it has any.
+
+    >>> from dynsched.domain.instants import EPOCH
+    >>> exact(EPOCH), exact(EPOCH + MILLISECOND)
+    ('1970-01-01T00:00:00Z', '1970-01-01T00:00:00.001Z')
+    """
+    return to_text(instant).replace(".000Z", "Z")
 
 
 def distance(instant: datetime, now: datetime) -> str:
@@ -61,3 +71,12 @@ def span(duration: timedelta) -> str:
             second = rest // next_size
             return f"{first}{unit} {second}{next_unit}" if second else f"{first}{unit}"
     return f"{whole}s"
+
+
+def number(count: int, one: str, many: str = "") -> str:
+    """Return a count with its noun.
+
+    >>> number(1, "run"), number(2_000, "run"), number(2, "try", "tries")
+    ('1 run', '2,000 runs', '2 tries')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -11,9 +11,10 @@ from dynsched.services.listing import Listing
 from dynsched.services.run_views import RunDetail, RunViews
 from dynsched.services.search import Found
 from dynsched.services.store_views import Stats, StoreViews
+from dynsched.services.why import WhyViews
 
 __all__ = ["AuditQuery", "Found", "JobDetail", "Listing", "RunDetail", "Stats", "Views"]
 
 
-class Views(JobSearch, RunViews, GroupViews, StoreViews, AuditViews, HealthViews):
+class Views(WhyViews, JobSearch, RunViews, GroupViews, StoreViews, AuditViews, HealthViews):
     """All that can be read of a store, each answer bounded; no rule of its own."""
