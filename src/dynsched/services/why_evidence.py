@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cached_property
 
 from dynsched.domain.audit import AuditEntry
+from dynsched.domain.health import Level
 from dynsched.domain.instants import minute_of
 from dynsched.domain.job import Generation, Job, Span
 from dynsched.domain.lifecycle import SUSPECT_LOSSES
@@ -17,7 +18,6 @@ from dynsched.domain.overlap import holds
 from dynsched.domain.run import Run, RunKey, parse_run_id
 from dynsched.services.capacity import Capacity, alive_sessions
 from dynsched.services.masked import masked_attempt, masked_progress, masked_run
-from dynsched.services.store_views import Level
 from dynsched.storage.control import Cursor, Session
 from dynsched.storage.jobs import Unreadable
 from dynsched.storage.placement import (
