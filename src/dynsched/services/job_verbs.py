@@ -354,7 +354,7 @@ class JobVerbs(Verbs):
             expiry = expiry_s(at, 2 * job.policies.retention)
             outcome = self._store.jobs.delete(after, job.version, expires_at_s=expiry)
             if isinstance(outcome, JobApplied):
-                note(f"{job.state.value} -> deleted", details={"job": job.name})
+                note(f"{job.state.value} -> deleted")
                 self._expire_parts(job, None)
                 return Changed(outcome.job, at)
         raise Conflict(f"job {job_id} kept changing under the delete; try again")

@@ -114,7 +114,7 @@ def on_job(verbs: Verbs, given: Mapping[str, Any]) -> Subject:
         NotFound: there is no such job.
     """
     job = verbs.get_job(given["job_id"])
-    return Subject(target=f"job:{job.job_id}", tenant=job.tenant)
+    return Subject(target=f"job:{job.job_id}", tenant=job.tenant, details={"job": job.name})
 
 
 def on_run(verbs: Verbs, given: Mapping[str, Any]) -> Subject:
