@@ -152,8 +152,8 @@ def _silence(health: Health, beats: tuple[Beat, ...], limits: Limits) -> str:
 
 def _moving(health: Health) -> str:
     alive = health.sessions.get("alive", 0)
-    workers = "1 worker gives" if alive == 1 else f"{alive:,} workers give"
-    return f"Dispatcher, reaper and {workers} signs of life; no run lies under a lost worker."
+    workers = "1 worker" if alive == 1 else f"{alive:,} workers"
+    return f"Dispatcher, reaper and {workers} give signs of life; no run lies under a lost worker."
 
 
 def _broken(health: Health, limits: Limits) -> Findings:

@@ -120,7 +120,7 @@ class HealthViews:
 
     def _look(self, stored: Stored, before: Health | None, *, share: bool) -> Health:
         look = Look(self._store, clock=self._clock, settings=self.settings)
-        health = look.health(before, _limits(self.settings))
+        health = look.health(before, limits_of(self.settings))
         if share:
             try:
                 self._store.snapshot.put(stored, packed(health), health.at)
@@ -149,7 +149,8 @@ def _unpacked(stored: Stored) -> Health | None:
         return None
 
 
-def _limits(settings: Settings) -> Limits:
+def limits_of(settings: Settings) -> Limits:
+    """Return from when on something is worth a warning."""
     return Limits(
         delay_warn=settings.health_delay_warn,
         delay_bad=settings.health_delay_bad,

@@ -35,6 +35,7 @@ def health_document(health: Health) -> Document:
         },
         "depth": {name: level_document(level) for name, level in health.depth.items()},
         "queues": {name: level_document(level) for name, level in health.queues.items()},
+        "ready": level_document(health.ready),
         "leased": level_document(health.leased),
         "failed": level_document(health.failed),
         "dead": level_document(health.dead),
