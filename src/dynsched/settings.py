@@ -48,6 +48,12 @@ class Settings:
         suspect_patience: a worker that meets a suspect run older than this empties itself for it.
         sweep_period: between two sweeps over all rows, the last net.
         refusal: how long a refused permit, breaker or handler is remembered.
+        batch_runs: dead runs that one replay batch holds at most.
+        batch_draft: how long a previewed replay batch can be confirmed.
+        batch_lease: a stepper that was not heard of for so long loses its batch to another.
+        step_period: between two steps of a running batch.
+        step_idle: between two looks for batches while none is running.
+        step_runs: entries of a batch that one step moves at most.
     """
 
     clock_bound: timedelta = timedelta(seconds=2)
@@ -68,6 +74,12 @@ class Settings:
     suspect_patience: timedelta = timedelta(seconds=60)
     sweep_period: timedelta = timedelta(hours=24)
     refusal: timedelta = timedelta(seconds=3)
+    batch_runs: int = 100_000
+    batch_draft: timedelta = timedelta(minutes=15)
+    batch_lease: timedelta = timedelta(seconds=15)
+    step_period: timedelta = timedelta(seconds=1)
+    step_idle: timedelta = timedelta(seconds=5)
+    step_runs: int = 250
 
     def __post_init__(self) -> None:
         """Check every bound, naming the field that is wrong."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynsched.services.batch_verbs import BatchVerbs
 from dynsched.services.job_verbs import Changed, JobVerbs
 from dynsched.services.run_verbs import RunVerbs
 from dynsched.services.store_verbs import StoreVerbs
@@ -9,5 +10,5 @@ from dynsched.services.store_verbs import StoreVerbs
 __all__ = ["Changed", "Operations"]
 
 
-class Operations(JobVerbs, RunVerbs, StoreVerbs):
+class Operations(JobVerbs, RunVerbs, BatchVerbs, StoreVerbs):
     """Verbs for people and programs; every rule is here and in the domain, none in a view."""

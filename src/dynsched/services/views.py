@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dynsched.services.batch_views import BatchDetail, BatchEntry, BatchViews
 from dynsched.services.job_views import JobDetail, JobQuery, JobViews
 from dynsched.services.listing import Listing
 from dynsched.services.run_views import RunDetail, RunQuery, RunViews
 from dynsched.services.store_views import Stats, StoreViews
 
-__all__ = ["JobDetail", "JobQuery", "Listing", "RunDetail", "RunQuery", "Stats", "Views"]
+__all__ = [
+    "BatchDetail",
+    "BatchEntry",
+    "JobDetail",
+    "JobQuery",
+    "Listing",
+    "RunDetail",
+    "RunQuery",
+    "Stats",
+    "Views",
+]
 
 
-class Views(JobViews, RunViews, StoreViews):
+class Views(JobViews, RunViews, BatchViews, StoreViews):
     """All that can be read of a store, each answer bounded; no rule of its own."""

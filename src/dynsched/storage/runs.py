@@ -47,17 +47,28 @@ class RunStale:
 RunOutcome = RunApplied | RunStale
 
 
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A run's row that cannot be decoded, and why."""
+
+    problem: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """What is kept of one try: an error, an output, or how the lease was lost.
 
     Attributes:
         number: the attempt, from 1; with `late` it is a result that came after the lease was lost.
-        outcome: `failed`, `lost`, `done`, `late`, `handed back`, `cancelled`.
+        outcome: `failed`, `lost`, `done`, `late`, `handed back`, `cancelled`; or what people did
+            to the run after that attempt: one of `PEOPLES`.
         error_type: class or kind of the error; empty without one.
         message: the error in full, bounded.
         detail: end of the traceback, or a success's output as JSON text, bounded.
         output: what a failure left, as JSON text: exit code and ends of both outputs, bounded.
+            Of an edit it is the payload that was replaced, and `detail` is the difference.
+        by: who it was, if people did it; `message` is the reason that they gave.
+        batch: the replay batch by which they did it.
     """
 
     run_id: str
@@ -71,6 +82,8 @@ class Attempt:
     message: str = ""
     detail: str = ""
     output: str = ""
+    by: str = ""
+    batch: str = ""
     expires_at_s: int
 
     @property
@@ -99,6 +112,12 @@ class ProgressNote:
     at: datetime
 
 
+REPLAYED = "replayed"
+EDITED = "payload edited"
+AS_NEW = "replaced"
+PULLED_BACK = "pulled back"
+PEOPLES = (REPLAYED, EDITED, AS_NEW, PULLED_BACK)
+"""What people did to a dead run, noted behind the attempt that had ended."""
 PROGRESS_SORT = "progress"  # behind the attempts' numbers
 
 
@@ -144,6 +163,20 @@ class RunStore:
         """Read runs, each strongly, in order. Cost: 1 read unit each."""
         rows = self._rows.engine.get_many([run_table_key(key) for key in keys])
         return [None if row is None else decode_run(row) for row in rows]
+
+    def look_up(self, keys: Sequence[RunKey]) -> list[Run | Damaged | None]:
+        """Read runs, each strongly, in order; one that cannot be read harms no other.
+
+        Cost: 1 read unit each.
+        """
+        rows = self._rows.engine.get_many([run_table_key(key) for key in keys])
+        found: list[Run | Damaged | None] = []
+        for row in rows:
+            try:
+                found.append(None if row is None else decode_run(row))
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
+                found.append(Damaged(repr(error)))
+        return found
 
     def create_many(self, runs: Sequence[Run], *, durable: bool = False) -> list[bool]:
         """Write new runs; False where the key exists already, which is success for an occurrence.
@@ -217,6 +250,14 @@ class RunStore:
             )
             found += decode_each(self._rows.all(query, most - len(found)))
         return found
+
+    def dead_each(self, *, most: int) -> Iterator[Run]:
+        """Read dead runs of all shards one page after the other, for what is too much at once."""
+        for shard in range(self._rows.topology.shards):
+            query = Query(Table.RUNS, dead_partition(shard), index=True, limit=PAGE)
+            for row in self._rows.all(query, most):
+                most -= 1
+                yield from decode_each([row])
 
     def ended(self, hour: int, *, most: int) -> list[Run]:
         """Read the newest runs that ended in an hour otherwise than dead, over all shards."""
@@ -305,11 +346,29 @@ def _attempt_row(item: Attempt, token: str) -> Row:
     body["en"] = to_ms(item.ended_at)
     if item.started_at is not None:
         body["st"] = to_ms(item.started_at)
-    texts = {"t": item.error_type, "m": item.message, "d": item.detail, "ou": item.output}
+    texts = {
+        "t": item.error_type,
+        "m": item.message,
+        "d": item.detail,
+        "ou": item.output,
+        "by": item.by,
+        "b": item.batch,
+    }
     body |= {name: value for name, value in texts.items() if value}
-    sort = f"{item.number:06}#{item.fence:06}#{item.outcome}"
-    key = Key(Table.RUNS, attempts_partition(item.run_id), sort)
+    key = Key(Table.RUNS, attempts_partition(item.run_id), _attempt_sort(item))
     return Row(key, body, None, item.expires_at_s, token, 1)
+
+
+def _attempt_sort(item: Attempt) -> str:
+    """Return where an attempt lies; behind it lies what people did, in the order of their doing.
+
+    A batch has one place behind an attempt: its note may be written again and stays one.
+    """
+    place = f"{item.number:06}#{item.fence:06}#"
+    if item.outcome not in PEOPLES:
+        return place + item.outcome
+    last = item.outcome == PULLED_BACK
+    return f"{place}~{item.batch or to_text(item.ended_at)}#{int(last)}"
 
 
 def _decode_attempt(run_id: str, row: Row) -> Attempt:
@@ -327,5 +386,7 @@ def _decode_attempt(run_id: str, row: Row) -> Attempt:
         message=cast(str, body.get("m", "")),
         detail=cast(str, body.get("d", "")),
         output=cast(str, body.get("ou", "")),
+        by=cast(str, body.get("by", "")),
+        batch=cast(str, body.get("b", "")),
         expires_at_s=row.expires_at_s or 0,
     )

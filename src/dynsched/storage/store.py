@@ -1,4 +1,4 @@
-"""The store: domain verbs over an engine, in three rooms (jobs, runs, control)."""
+"""The store: domain verbs over an engine, in its rooms: jobs, runs, control, replay batches."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from random import Random
 
 from dynsched.domain.instants import Clock, minute_of
 from dynsched.errors import NotInitialised
+from dynsched.storage.batches import BatchStore
 from dynsched.storage.control import ControlStore, Cursor
 from dynsched.storage.engine import Engine
 from dynsched.storage.jobs import JobStore
@@ -36,6 +37,7 @@ class Store:
         self.jobs = JobStore(self._rows)
         self.runs = RunStore(self._rows)
         self.control = ControlStore(self._rows)
+        self.batches = BatchStore(self._rows)
 
     @property
     def topology(self) -> Topology:
