@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 
+from dynsched.domain.masking import Masker
 from dynsched.errors import InvalidInput
 
 PREFIX = "DYNSCHED_"
@@ -54,6 +55,8 @@ class Settings:
         step_period: between two steps of a running batch.
         step_idle: between two looks for batches while none is running.
         step_runs: entries of a batch that one step moves at most.
+        mask_keys: names of keys whose values people are not shown, with commas between; beside
+            password, token, secret and the like.
     """
 
     clock_bound: timedelta = timedelta(seconds=2)
@@ -80,6 +83,7 @@ class Settings:
     step_period: timedelta = timedelta(seconds=1)
     step_idle: timedelta = timedelta(seconds=5)
     step_runs: int = 250
+    mask_keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check every bound, naming the field that is wrong."""
@@ -91,6 +95,7 @@ class Settings:
                 raise InvalidInput(field.name, *_TOO_LONG)
             if isinstance(value, int) and value < 1:
                 raise InvalidInput(field.name, "must be at least 1")
+        Masker(self.mask_keys)  # it checks them
         if self.lease < 2 * self.lease_margin:
             raise InvalidInput("lease", "must be at least twice lease_margin")
         if self.close_after < self.index_lag + 2 * self.clock_bound:
@@ -104,12 +109,16 @@ def settings_from(environment: Mapping[str, str], base: Settings | None = None) 
         InvalidInput: a value is no number or out of bounds; the field is named.
     """
     settings = base or Settings()
-    changes: dict[str, timedelta | int] = {}
+    changes: dict[str, timedelta | int | tuple[str, ...]] = {}
     for field in fields(Settings):
-        duration = isinstance(getattr(settings, field.name), timedelta)
+        value = getattr(settings, field.name)
+        duration = isinstance(value, timedelta)
         variable = PREFIX + field.name.upper() + ("_S" if duration else "")
         text = environment.get(variable)
         if text is None:
+            continue
+        if isinstance(value, tuple):
+            changes[field.name] = tuple(filter(None, map(str.strip, text.split(","))))
             continue
         try:
             changes[field.name] = _s(float(text)) if duration else int(text)

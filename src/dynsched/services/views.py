@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dynsched.services.batch_views import BatchDetail, BatchEntry, BatchViews
-from dynsched.services.job_views import JobDetail, JobQuery, JobViews
+from dynsched.services.job_search import JobSearch
+from dynsched.services.job_views import JobDetail, JobQuery
 from dynsched.services.listing import Listing
 from dynsched.services.run_views import RunDetail, RunQuery, RunViews
+from dynsched.services.search import Found, RunSearch
 from dynsched.services.store_views import Stats, StoreViews
 
 __all__ = [
     "BatchDetail",
     "BatchEntry",
+    "Found",
     "JobDetail",
     "JobQuery",
     "Listing",
@@ -21,5 +24,5 @@ __all__ = [
 ]
 
 
-class Views(JobViews, RunViews, BatchViews, StoreViews):
+class Views(JobSearch, RunViews, RunSearch, BatchViews, StoreViews):
     """All that can be read of a store, each answer bounded; no rule of its own."""

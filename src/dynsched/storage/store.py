@@ -1,4 +1,4 @@
-"""The store: domain verbs over an engine, in its rooms: jobs, runs, control, replay batches."""
+"""The store: domain verbs over an engine, in rooms (jobs, runs, control, replay batches, audit)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from random import Random
 
 from dynsched.domain.instants import Clock, minute_of
 from dynsched.errors import NotInitialised
+from dynsched.storage.audit import AuditStore
 from dynsched.storage.batches import BatchStore
 from dynsched.storage.control import ControlStore, Cursor
 from dynsched.storage.engine import Engine
@@ -38,6 +39,7 @@ class Store:
         self.runs = RunStore(self._rows)
         self.control = ControlStore(self._rows)
         self.batches = BatchStore(self._rows)
+        self.audit = AuditStore(self._rows)
 
     @property
     def topology(self) -> Topology:
