@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from dynsched.domain.access import Access, Role
 from dynsched.domain.batch_entry import SKIPS, Fates, Mark
 from dynsched.domain.instants import to_text
 from dynsched.domain.job import Priority
@@ -23,7 +24,6 @@ WINDOW = 50  # moved runs that the breaker looks at
 ENDED_MIN = 5  # of them must have ended before it may trip
 CANARY_MAX = 100
 RATE_MIN, RATE_MAX = 0.001, 10_000.0
-REASON_MAX = 500
 TYPED_FROM = 100  # runs from which on the count must be given with the confirm
 REASON_FROM = 2
 LIFE = timedelta(days=30)  # a batch that would take longer is refused: its runs expire before
@@ -81,7 +81,7 @@ class Batch:
         position: chunks of entries that are done.
         done: counts by mark of those chunks.
         confirmed_by: who started it.
-        via: through which door.
+        role: what that actor was trusted with.
         parent: the batch that it is the rest of.
         pull_back: moved runs that were not tried yet are to be made dead again.
         pulled: chunks for which that is done.
@@ -124,7 +124,7 @@ class Batch:
     created_at: datetime
     confirmed_at: datetime | None = None
     confirmed_by: str = ""
-    via: str = ""
+    role: Role = Role.ADMIN
     ended_at: datetime | None = None
     parent: str = ""
     pull_back: bool = False
@@ -178,6 +178,15 @@ def needs_of(batch: Batch) -> Needs:
     return Needs(reason=batch.planned >= REASON_FROM or many, count=many)
 
 
+def rate_words(rate: float | None) -> str:
+    """Return a rate in words.
+
+    >>> rate_words(10.0), rate_words(0.5), rate_words(None)
+    ('10 runs a second', '0.5 runs a second', 'no limit of the rate')
+    """
+    return "no limit of the rate" if rate is None else f"{rate:g} runs a second"
+
+
 def check_options(rate: float | None, canary: int, breaker: float, planned: int) -> None:
     """Check how a batch is to be moved.
 
@@ -203,7 +212,7 @@ def check_options(rate: float | None, canary: int, breaker: float, planned: int)
 
 
 def confirmed(
-    batch: Batch, *, now: datetime, actor: str, via: str, reason: str, count: int | None
+    batch: Batch, *, now: datetime, access: Access, reason: str, count: int | None
 ) -> Batch:
     """Start a draft.
 
@@ -219,7 +228,7 @@ def confirmed(
             f"batch {batch.batch_id} was confirmed by {batch.confirmed_by} at"
             f" {to_text(batch.confirmed_at or batch.created_at)}; it is {batch.state.value} now"
         )
-    reason = check_reason(reason or batch.reason)
+    reason = reason.strip() or batch.reason
     needs = needs_of(batch)
     if needs.reason and not reason:
         raise InvalidInput("reason", "it is empty", f"say why {batch.planned:,} runs are replayed")
@@ -233,22 +242,11 @@ def confirmed(
         batch,
         state=BatchState.RUNNING,
         confirmed_at=now,
-        confirmed_by=actor,
-        via=via,
+        confirmed_by=access.actor,
+        role=access.role,
         reason=reason,
         paced_at=_one_ahead(batch.rate, now),
     )
-
-
-def check_reason(reason: str) -> str:
-    """Return a reason after checking its length.
-
-    Raises:
-        InvalidInput: it is too long.
-    """
-    if len(reason) > REASON_MAX:
-        raise InvalidInput("reason", f"it is longer than {REASON_MAX} characters", "shorten it")
-    return reason.strip()
 
 
 def _one_ahead(rate: float | None, now: datetime) -> datetime:
@@ -274,7 +272,7 @@ def resumed(batch: Batch, *, now: datetime, actor: str, reason: str) -> Batch:
         InvalidInput: the breaker paused it, and no reason is given.
     """
     _must_be(batch, BatchState.PAUSED, "resume")
-    reason = check_reason(reason)
+    reason = reason.strip()
     if batch.cause is PauseCause.BREAKER and not reason:
         raise InvalidInput("reason", "it is empty", "the breaker paused it: say why it may go on")
     return replace(
@@ -294,8 +292,7 @@ def aborted(batch: Batch, *, now: datetime, actor: str, reason: str, pull_back: 
     Raises:
         Conflict: it is a draft, or has ended and nothing is to be pulled back.
     """
-    reason = check_reason(reason)
-    batch = batch.at(now)
+    batch, reason = batch.at(now), reason.strip()
     over = batch.state in (BatchState.FINISHED, BatchState.ABORTED) and pull_back
     if batch.state not in (BatchState.RUNNING, BatchState.PAUSED) and not over:
         raise Conflict(
@@ -388,3 +385,11 @@ def canary_says(batch: Batch, seen: Fates) -> str:
     if batch.canary_hold:
         return f"the first {seen.ended} runs have ended, {seen.dead} of them dead again: your turn"
     return ""
+
+
+def ending_words(batch: Batch) -> str:
+    """Return how a batch ended, with its counts, for the audit and the log."""
+    parts = [f"{batch.moved:,} moved"]
+    parts += [f"{count:,} skipped ({why})" for why, count in batch.skipped.items()]
+    parts += [f"{count:,} {what}" for what, count in (("failed", batch.failed),) if count]
+    return f"{batch.state.value}: {', '.join(parts)}, {batch.left:,} left"

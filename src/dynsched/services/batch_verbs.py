@@ -5,8 +5,9 @@ They only write what is to be done; `dynsched.services.stepper` does it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from dynsched.domain import batch as rules
 from dynsched.domain.access import Action
@@ -17,23 +18,48 @@ from dynsched.domain.batch import (
     BatchState,
     PauseCause,
     check_options,
-    check_reason,
+    rate_words,
 )
 from dynsched.domain.batch_entry import Mark
 from dynsched.domain.instants import to_ms
 from dynsched.domain.job import Priority
 from dynsched.domain.names import new_timed_id
-from dynsched.errors import Conflict, InvalidInput, NotFound
-from dynsched.services.choosing import Chooser, dead_pages
-from dynsched.services.gate import changes
+from dynsched.errors import Conflict, Forbidden, InvalidInput, NotFound
+from dynsched.services.choosing import Chooser, dead_only, pages
+from dynsched.services.gate import Subject, changes, note
+from dynsched.services.search import RunSearch
 from dynsched.services.verbs import CHANGE_TRIES, Verbs
 from dynsched.storage.batches import chunks_of
+
+
+def _on_chosen(verbs: Verbs, given: Mapping[str, Any]) -> Subject:
+    """Find the subject of a preview: of an actor of one tenant that tenant's, or the one named.
+
+    Raises:
+        FilterError: the filter cannot be read.
+    """
+    own = verbs.access.tenant
+    if own is None:
+        return Subject()
+    named = [word for term in dead_only(given["filter"]).asking("tenant") for word in term.words]
+    return Subject(tenant=next((name for name in named if name != own), own))
+
+
+def _on_batch(verbs: Verbs, given: Mapping[str, Any]) -> Subject:
+    """Find the subject of a verb that takes `batch_id`; one of several tenants is nobody's own.
+
+    Raises:
+        NotFound: there is no such batch.
+    """
+    assert isinstance(verbs, BatchVerbs)
+    batch = verbs.get_batch(given["batch_id"])
+    return Subject(target=f"batch:{batch.batch_id}", tenant=batch.tenant)
 
 
 class BatchVerbs(Verbs):
     """Replay many dead runs: what was previewed, once, at a pace."""
 
-    @changes(Action.BATCH_PREVIEW)
+    @changes(Action.BATCH_PREVIEW, _on_chosen)
     def preview_replay(
         self,
         filter: str,
@@ -66,18 +92,23 @@ class BatchVerbs(Verbs):
         check_options(rate, canary, breaker, 1)
         if limit is not None and limit < 1:
             raise InvalidInput("limit", f"{limit} is too small", "give 1 or more, or none")
-        draft = self._draft(filter, reason, rate, priority)
+        found = dead_only(filter)
+        draft = self._draft(found.text, reason, rate, priority)
         chooser = self._chooser(draft)
         most = self._settings.batch_runs
-        for page in dead_pages(self._store, filter, most=most):
-            chooser.consider(page)
-        notes: tuple[str, ...] = ()
-        if chooser.choice.matched >= most:
-            notes = (f"only {most:,} dead runs were looked at: preview again for the others",)
+        notes: dict[str, None] = {}
+        search = RunSearch(self._store, clock=self._clock, masker=self._masker)
+        more = False
+        for page in pages(search, found, most=most):
+            chooser.consider(page.items)
+            notes |= dict.fromkeys(page.notes)
+            more = page.cursor is not None
+        if more:
+            notes[f"not all were looked at, at most {most:,} fit: preview again for others"] = None
         draft = replace(draft, canary=canary, canary_hold=canary_hold, breaker=breaker)
-        return self._freeze(draft, chooser, limit=limit, notes=notes)
+        return self._freeze(draft, chooser, limit=limit, notes=tuple(notes))
 
-    @changes(Action.BATCH_PREVIEW)
+    @changes(Action.BATCH_PREVIEW, _on_batch)
     def rest_of_replay(self, batch_id: str, *, reason: str = "") -> Batch:
         """Freeze what a batch that has ended did not move as a new draft, paced as it was.
 
@@ -86,7 +117,7 @@ class BatchVerbs(Verbs):
             Conflict: it has not ended.
             InvalidInput: nothing of it can be replayed.
         """
-        parent = self._batch(batch_id)
+        parent = self.get_batch(batch_id)
         if parent.state not in (BatchState.FINISHED, BatchState.ABORTED) or not parent.settled:
             still = "still being settled" if parent.ended else parent.state.value
             raise Conflict(f"batch {batch_id} is {still}: its rest is known when that has ended")
@@ -114,7 +145,7 @@ class BatchVerbs(Verbs):
         return Batch(
             batch_id=new_timed_id(self._rng, to_ms(now)),
             actor=self.access.actor,
-            reason=check_reason(reason),
+            reason=reason.strip(),
             filter=text,
             cut_off=now,
             planned=0,
@@ -167,9 +198,15 @@ class BatchVerbs(Verbs):
             warned=chooser.warnings(now),
             notes=notes,
         )
+        note(
+            f"draft of {batch.planned:,} runs",
+            target=f"batch:{batch.batch_id}",
+            tenant=batch.tenant,
+            details=_details(batch),
+        )
         return self._store.batches.create(batch, entries)
 
-    @changes(Action.BATCH_CONFIRM)
+    @changes(Action.BATCH_CONFIRM, _on_batch)
     def confirm_replay(self, batch_id: str, *, reason: str = "", count: int | None = None) -> Batch:
         """Start a draft, once: whoever comes second is told who was first.
 
@@ -184,24 +221,31 @@ class BatchVerbs(Verbs):
             Forbidden: it has more runs than the actor may replay at once.
             InvalidInput: the reason or the count is missing or wrong.
         """
-        batch = self._batch(batch_id)
-        self.access.check(Action.BATCH_CONFIRM, tenant=batch.tenant, count=batch.planned)
-        # First, so that no batch ever runs without its note; that of a draft does no harm.
-        self._store.batches.point(batch)
+        batch = self.get_batch(batch_id)
+        self._check_limit(batch)
 
         def start(batch: Batch) -> Batch:
             return rules.confirmed(
-                batch,
-                now=self._clock.now(),
-                actor=self.access.actor,
-                via=self.access.via,
-                reason=reason,
-                count=count,
+                batch, now=self._clock.now(), access=self.access, reason=reason, count=count
             )
 
-        return self._change_batch(batch, start)
+        start(batch)  # what is refused writes nothing
+        # First, so that no batch ever runs without its note; that of a draft does no harm.
+        self._store.batches.point(batch)
+        running = self._change_batch(batch, start)
+        note(f"draft -> running, {batch.planned:,} runs", details=_details(running))
+        return running
 
-    @changes(Action.BATCH_PAUSE)
+    def _check_limit(self, batch: Batch) -> None:
+        try:
+            self.access.check(
+                Action.BATCH_CONFIRM, tenant=batch.tenant or None, count=batch.planned
+            )
+        except Forbidden as error:
+            mend = f"an admin can confirm batch {batch.batch_id}"
+            raise Forbidden(f"{error} ({mend})") from error
+
+    @changes(Action.BATCH_PAUSE, _on_batch)
     def pause_replay(self, batch_id: str, *, reason: str = "") -> Batch:
         """Stop moving; the step under way may still move what it has begun.
 
@@ -209,12 +253,14 @@ class BatchVerbs(Verbs):
             NotFound: there is no such batch.
             Conflict: it is not running.
         """
-        why = f"paused by {self.access.actor}" + (f": {check_reason(reason)}" if reason else "")
-        return self._change_batch(
-            self._batch(batch_id), lambda batch: rules.paused(batch, cause=PauseCause.HAND, why=why)
-        )
+        why = f"paused by {self.access.actor}" + (f": {reason.strip()}" if reason.strip() else "")
 
-    @changes(Action.BATCH_RESUME)
+        def pause(batch: Batch) -> Batch:
+            return rules.paused(batch, cause=PauseCause.HAND, why=why)
+
+        return self._noted_batch(self._change_batch(self.get_batch(batch_id), pause))
+
+    @changes(Action.BATCH_RESUME, _on_batch)
     def resume_replay(self, batch_id: str, *, reason: str = "") -> Batch:
         """Go on with a paused batch.
 
@@ -228,9 +274,9 @@ class BatchVerbs(Verbs):
         def go_on(batch: Batch) -> Batch:
             return rules.resumed(batch, now=self._clock.now(), actor=actor, reason=reason)
 
-        return self._change_batch(self._batch(batch_id), go_on)
+        return self._noted_batch(self._change_batch(self.get_batch(batch_id), go_on))
 
-    @changes(Action.BATCH_ABORT)
+    @changes(Action.BATCH_ABORT, _on_batch)
     def abort_replay(self, batch_id: str, *, reason: str = "", pull_back: bool = False) -> Batch:
         """End a batch: what was not moved stays dead.
 
@@ -243,9 +289,7 @@ class BatchVerbs(Verbs):
             NotFound: there is no such batch.
             Conflict: there is nothing to abort.
         """
-        batch = self._batch(batch_id)
-        if batch.ended and pull_back:
-            self._store.batches.point(batch, back=True)
+        batch = self.get_batch(batch_id)
 
         def end(batch: Batch) -> Batch:
             return rules.aborted(
@@ -256,9 +300,14 @@ class BatchVerbs(Verbs):
                 pull_back=pull_back,
             )
 
-        return self._change_batch(batch, end)
+        end(batch)  # what is refused writes nothing
+        if batch.ended:
+            self._store.batches.point(batch, back=True)
+        return self._noted_batch(
+            self._change_batch(batch, end), ", pulling back" if pull_back else ""
+        )
 
-    @changes(Action.BATCH_PACE)
+    @changes(Action.BATCH_PACE, _on_batch)
     def pace_replay(self, batch_id: str, rate: float | None, *, reason: str = "") -> Batch:
         """Change how many runs a second a batch moves; None is as fast as the store takes them.
 
@@ -267,14 +316,24 @@ class BatchVerbs(Verbs):
             Conflict: it has ended.
             InvalidInput: the rate is out of range.
         """
-        check_reason(reason)
 
         def pace(batch: Batch) -> Batch:
             return rules.paced(batch, now=self._clock.now(), rate=rate)
 
-        return self._change_batch(self._batch(batch_id), pace)
+        changed = self._change_batch(self.get_batch(batch_id), pace)
+        note(f"{rate_words(rate)} from now on")
+        return changed
 
-    def _batch(self, batch_id: str) -> Batch:
+    def _noted_batch(self, batch: Batch, more: str = "") -> Batch:
+        note(f"{batch.state.value}{more}: {batch.moved:,} moved, {batch.left:,} left")
+        return batch
+
+    def get_batch(self, batch_id: str) -> Batch:
+        """Return a batch as its row says; a running one's counts may be some seconds old.
+
+        Raises:
+            NotFound: there is no such batch.
+        """
         found = self._store.batches.get(batch_id)
         if found is None:
             raise NotFound("batch", batch_id, "`dynsched replay list` shows them")
@@ -286,5 +345,15 @@ class BatchVerbs(Verbs):
             stored = self._store.batches.replace(change(batch))
             if stored is not None:
                 return stored
-            batch = self._batch(batch.batch_id)
+            batch = self.get_batch(batch.batch_id)
         raise Conflict(f"batch {batch.batch_id} kept changing; try again")
+
+
+def _details(batch: Batch) -> dict[str, str]:
+    """Return what the audit keeps of a batch."""
+    return {
+        "filter": batch.filter,
+        "planned": str(batch.planned),
+        "tenants": str(batch.tenants),
+        "rate": rate_words(batch.rate),
+    }

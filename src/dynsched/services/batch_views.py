@@ -22,15 +22,13 @@ from dynsched.domain.batch_entry import (
     fates,
     outcome_of,
 )
-from dynsched.domain.instants import Clock
 from dynsched.domain.run import Run, parse_run_id
 from dynsched.errors import InvalidInput, NotFound
 from dynsched.services.choosing import newer_than
 from dynsched.services.listing import check_limit
-from dynsched.services.search import Found
+from dynsched.services.search import Found, RunSearch
 from dynsched.services.store_views import Level
 from dynsched.storage.batches import CHUNK, Marks
-from dynsched.storage.store import Store
 
 SAMPLE = 200  # moved runs that are read to tell what became of them
 NEWER_MAX = 1_000
@@ -82,12 +80,8 @@ class BatchEntry:
     run: Run | None
 
 
-class BatchViews:
-    """Reads replay batches for people; only reading, every list bounded."""
-
-    def __init__(self, store: Store, *, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
+class BatchViews(RunSearch):
+    """Reads replay batches for people; only reading, every list bounded, secrets masked."""
 
     def batches(self, *, limit: int = 100, cursor: str | None = None) -> Found[Batch]:
         """List replay batches, newest first; counts of a running one may be some seconds old.
@@ -115,7 +109,6 @@ class BatchViews:
             NotFound: there is no such batch.
         """
         batch, marks = self._with_marks(batch_id)
-        now = self._clock.now()
         seen = fates(
             fate_of(run, batch_id) for _, run in self._read(self._last_moved(batch, marks))
         )
@@ -127,7 +120,7 @@ class BatchViews:
             done_again=seen.done,
             dead_again=seen.dead,
             open_again=seen.open,
-            newer=newer_than(self._store, batch, now, most=NEWER_MAX),
+            newer=newer_than(self, batch, most=NEWER_MAX),
         )
 
     def batch_entries(
@@ -214,7 +207,7 @@ class BatchViews:
     def _read(self, entries: list[Entry]) -> list[tuple[Entry, Run | None]]:
         keys = [parse_run_id(entry.run_id) for entry in entries]
         found = self._store.runs.look_up(keys)
-        runs = [run if isinstance(run, Run) else None for run in found]
+        runs = [self.masked(run) if isinstance(run, Run) else None for run in found]
         return list(zip(entries, runs, strict=True))
 
 

@@ -16,10 +16,12 @@ from dynsched.domain.batch_entry import (
     entry_of,
     judge,
 )
+from dynsched.domain.filters import RUNS, Filter, parse
+from dynsched.domain.instants import to_text
 from dynsched.domain.job import Job
-from dynsched.domain.run import Run, parse_run_id
-from dynsched.errors import InvalidInput
+from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.services.capacity import Capacity, alive_sessions
+from dynsched.services.search import Found, RunSearch
 from dynsched.services.store_views import Level
 from dynsched.storage.runs import Damaged
 from dynsched.storage.store import Store
@@ -28,6 +30,9 @@ TOP = 20  # jobs, tenants and groups that a batch counts one by one
 OTHERS = "(others)"
 NO_GROUP = "-"
 PAGE = 500
+PAGE_RUNS = 2_000
+PAGE_EXAMINED = 20_000
+EXAMINED_FOR_ONE = 10  # runs that are looked at for one that a batch may hold
 LEASED_AGAIN = "not dead any more: it is {state}"
 NEWER = "died after the cut-off"
 DAMAGED = "its row or its job's row is damaged"
@@ -188,57 +193,48 @@ def largest(counter: Counter[str]) -> dict[str, int]:
     return {**found, OTHERS: others} if others else found
 
 
-def dead_pages(store: Store, text: str, *, most: int) -> Iterator[list[Run]]:
-    """Read the dead runs that a filter chooses, page by page.
+def dead_only(text: str) -> Filter:
+    """Return the filter of a batch: of dead runs, unless it names runs or states itself.
+
+    What is named and not dead is told in the preview, which may be what somebody wants to know.
 
     Raises:
-        InvalidInput: the filter has a term that is not known.
+        FilterError: it cannot be read.
     """
-    wanted = _terms(text)
-    page: list[Run] = []
-    for run in store.runs.dead_each(most=most):
-        if all(value in values for value, values in _values(run, wanted)):
-            page.append(run)
-        if len(page) == PAGE:
-            yield page
-            page = []
-    yield page
+    found = parse(text, RUNS)
+    if found.asking("id") or found.asking("state"):
+        return found
+    return parse(f"state:{RunState.DEAD.value} {found.text}".strip(), RUNS)
 
 
-def newer_than(store: Store, batch: Batch, now: datetime, *, most: int) -> Level:
+def pages(search: RunSearch, found: Filter, *, most: int) -> Iterator[Found[Run]]:
+    """Read the runs that a filter chooses, newest first, page by page.
+
+    Args:
+        search: finds them.
+        found: which.
+        most: stop when so many have fitted, or many times as many were looked at.
+    """
+    cursor: str | None = None
+    matched = examined = 0
+    while matched < most and examined < most * EXAMINED_FOR_ONE:
+        page = search.find_runs(
+            found, limit=min(PAGE_RUNS, most - matched), cursor=cursor, examine=PAGE_EXAMINED
+        )
+        yield page
+        matched, examined, cursor = matched + page.matched, examined + page.examined, page.cursor
+        if cursor is None:
+            return
+
+
+def newer_than(search: RunSearch, batch: Batch, *, most: int) -> Level:
     """Return how many dead runs a batch's filter chooses that died after its cut-off.
 
     Those that it moved itself and that are dead again are not among them.
+
+    Cost: what one page of a search for them costs.
     """
-    store.refresh_by(now)
-    count = 0
-    for page in dead_pages(store, batch.filter, most=most):
-        count += sum(_newer(run, batch) for run in page)
-    return Level(count)
-
-
-def _newer(run: Run, batch: Batch) -> bool:
-    late = run.ended_at is not None and run.ended_at > batch.cut_off
-    return late and run.batch != batch.batch_id
-
-
-def _terms(text: str) -> dict[str, set[str]]:
-    wanted: dict[str, set[str]] = {}
-    for term in text.split():
-        name, colon, values = term.partition(":")
-        if not colon or name not in ("state", "job", "tenant", "group", "id"):
-            raise InvalidInput("filter", f"{term!r} is no term", "job: tenant: group: id:")
-        wanted[name] = set(values.split(","))
-    return wanted
-
-
-def _values(run: Run, wanted: Mapping[str, set[str]]) -> Iterator[tuple[str, set[str]]]:
-    has = {
-        "state": run.state.value,
-        "job": run.job_id,
-        "tenant": run.tenant,
-        "group": run.signature,
-        "id": run.run_id,
-    }
-    for name, values in wanted.items():
-        yield has[name], values
+    found = dead_only(f"dead:>{to_text(batch.cut_off)} {batch.filter}")
+    page = search.find_runs(found, limit=most)
+    count = sum(run.state is RunState.DEAD and run.batch != batch.batch_id for run in page.items)
+    return Level(count, page.cursor is not None)

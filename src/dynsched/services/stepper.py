@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from dynsched.domain import batch as rules
-from dynsched.domain.batch import Batch, BatchState, counted
+from dynsched.domain.access import Action
+from dynsched.domain.audit import ACTOR_MAX, AuditEntry, AuditOutcome, plain
+from dynsched.domain.batch import Batch, BatchState, counted, ending_words
 from dynsched.domain.batch_entry import Mark, Outcome, merged, outcome_of
 from dynsched.domain.instants import Clock, within
 from dynsched.errors import StoreError
@@ -28,6 +30,7 @@ from dynsched.storage.store import Store
 
 log = logging.getLogger("dynsched.stepper")
 
+VIA = "stepper"
 BATCHES_MAX = 200  # that one step looks at
 TRIES = 5
 NOTE_PERIOD = timedelta(seconds=5)  # between two writes of a running batch's row
@@ -355,17 +358,27 @@ class BatchStepper:
             self._mark(batch, hand, changed)
 
     def _forget(self, batch: Batch, keys: Sequence[Key]) -> None:
-        """Tell how a batch ended, and look at it no more."""
-        skipped = sum(batch.skipped.values())
-        log.info(
-            "replay batch %s is %s: %d moved, %d skipped, %d failed, %d left",
-            batch.batch_id,
-            batch.state.value,
-            batch.moved,
-            skipped,
-            batch.failed,
-            batch.left,
+        """Write down how a batch ended, and look at it no more.
+
+        The entry has one place whoever writes it, and how often.
+        """
+        told = ending_words(batch)
+        self._store.audit.begin(
+            AuditEntry(
+                entry_id=batch.batch_id,
+                at=batch.ended_at or batch.created_at,
+                actor=plain(batch.confirmed_by, ACTOR_MAX),
+                role=batch.role,
+                via=VIA,
+                action=Action.BATCH_FINISH,
+                target=f"batch:{batch.batch_id}",
+                tenant=batch.tenant,
+                reason=batch.reason,
+                outcome=AuditOutcome.DONE,
+                note=told,
+            )
         )
+        log.info("replay batch %s: %s", batch.batch_id, told)
         self._store.batches.unpoint(keys)
         self._hands.pop(batch.batch_id, None)
         self._report.ended += 1

@@ -7,7 +7,7 @@ from dynsched.services.job_search import JobSearch
 from dynsched.services.job_views import JobDetail, JobQuery
 from dynsched.services.listing import Listing
 from dynsched.services.run_views import RunDetail, RunQuery, RunViews
-from dynsched.services.search import Found, RunSearch
+from dynsched.services.search import Found
 from dynsched.services.store_views import Stats, StoreViews
 
 __all__ = [
@@ -24,5 +24,5 @@ __all__ = [
 ]
 
 
-class Views(JobSearch, RunViews, RunSearch, BatchViews, StoreViews):
+class Views(JobSearch, RunViews, BatchViews, StoreViews):
     """All that can be read of a store, each answer bounded; no rule of its own."""

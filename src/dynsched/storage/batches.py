@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from dynsched.domain.access import Role
 from dynsched.domain.batch import (
     KEPT,
     Batch,
@@ -268,7 +269,6 @@ PLAIN = (
     ("po", "position"),
     ("do", "done"),
     ("by", "confirmed_by"),
-    ("v", "via"),
     ("pa", "parent"),
     ("pb", "pull_back"),
     ("pu", "pulled"),
@@ -293,6 +293,7 @@ def encode_batch(batch: Batch) -> dict[str, Any]:
     body: dict[str, Any] = {
         "s": batch.state.value,
         "p": batch.priority.value,
+        "rl": batch.role.value,
         "ra": _number(batch.rate),
         "br": _number(batch.breaker),
     }
@@ -326,6 +327,7 @@ def decode_batch(row: Row) -> Batch:
         rate=None if rate is None else float(rate),
         breaker=float(body["br"]),
         priority=Priority(body["p"]),
+        role=Role(body["rl"]),
         version=row.version,
         **fields,
     )

@@ -13,7 +13,17 @@ from dynsched.domain.job import Priority
 from dynsched.domain.lifecycle import Transition
 from dynsched.domain.run import Run, RunKey
 from dynsched.storage.codec import Attributes, decode_run, encode_run
-from dynsched.storage.engine import Applied, Body, Key, PutNew, Query, Replace, Row, Table
+from dynsched.storage.engine import (
+    Applied,
+    Body,
+    Key,
+    PutNew,
+    Query,
+    Replace,
+    Row,
+    Table,
+    Write,
+)
 from dynsched.storage.placement import (
     attempts_partition,
     dead_partition,
@@ -118,6 +128,8 @@ AS_NEW = "replaced"
 PULLED_BACK = "pulled back"
 PEOPLES = (REPLAYED, EDITED, AS_NEW, PULLED_BACK)
 """What people did to a dead run, noted behind the attempt that had ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunPage:
     """A page of runs of one partition, newest sort key first.
@@ -222,6 +234,20 @@ class RunStore:
             else RunStale(None if outcome.current is None else decode_run(outcome.current))
             for item, outcome in zip(transitions, outcomes, strict=True)
         ]
+
+    def apply_noted(self, transition: Transition, note: Attempt) -> RunOutcome:
+        """Write one transition and a row among the run's attempts together, or neither.
+
+        Cost: a transaction, twice the units of both.
+        """
+        writes: list[Write] = [
+            Replace(self.row_of(transition.after), transition.before.version),
+            PutNew(_attempt_row(note, self._rows.token())),
+        ]
+        outcomes = self._rows.engine.transact(writes, durable=True)
+        if all(isinstance(outcome, Applied) for outcome in outcomes):
+            return RunApplied(transition.after)
+        return RunStale(self.get(transition.before.key))
 
     def ready(
         self, queue: str, priority: Priority, lane: int, *, after: str = "", limit: int = 100
