@@ -21,6 +21,7 @@ from dynsched.domain.batch import (
     rate_words,
 )
 from dynsched.domain.batch_entry import Mark
+from dynsched.domain.filters import Filter
 from dynsched.domain.instants import to_ms
 from dynsched.domain.job import Priority
 from dynsched.domain.names import new_timed_id
@@ -95,18 +96,23 @@ class BatchVerbs(Verbs):
         found = dead_only(filter)
         draft = self._draft(found.text, reason, rate, priority)
         chooser = self._chooser(draft)
+        notes = self._choose(found, chooser)
+        draft = replace(draft, canary=canary, canary_hold=canary_hold, breaker=breaker)
+        return self._freeze(draft, chooser, limit=limit, notes=notes)
+
+    def _choose(self, found: Filter, chooser: Chooser) -> tuple[str, ...]:
+        """Let a chooser consider what a filter finds; return what was not looked at."""
         most = self._settings.batch_runs
-        notes: dict[str, None] = {}
         search = RunSearch(self._store, clock=self._clock, masker=self._masker)
+        notes: dict[str, None] = {}
         more = False
         for page in pages(search, found, most=most):
             chooser.consider(page.items)
             notes |= dict.fromkeys(page.notes)
             more = page.cursor is not None
         if more:
-            notes[f"not all were looked at, at most {most:,} fit: preview again for others"] = None
-        draft = replace(draft, canary=canary, canary_hold=canary_hold, breaker=breaker)
-        return self._freeze(draft, chooser, limit=limit, notes=tuple(notes))
+            notes[f"not all were looked at, as a batch has at most {most:,} runs"] = None
+        return tuple(notes)
 
     @changes(Action.BATCH_PREVIEW, _on_batch)
     def rest_of_replay(self, batch_id: str, *, reason: str = "") -> Batch:
