@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from dynsched.cli.logs import RUN_LINES_MAX, JsonFormatter, LineFormatter, RunLines
 from dynsched.cli.tables import distance, span, stamp
-from dynsched.cli.values import parse_duration, parse_instant, since_instant
+from dynsched.cli.values import parse_instant, since_instant
 from dynsched.cli.visible import cut, visible, width
+from dynsched.domain.durations import parse_duration
 from dynsched.errors import InvalidInput
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -184,12 +184,7 @@ class BatchVerbs(Verbs):
             notes = (*notes, f"{left_out:,} more were found and are left out by the limit")
         entries = [one.entry for one in choice.chosen]
         if not entries:
-            found = "; ".join(f"{count:,} {why}" for why, count in choice.skipped.items())
-            raise InvalidInput(
-                "filter",
-                "no dead run that can be replayed" + (f": {found}" if found else ""),
-                "" if found else "`dynsched dlq list` shows the dead runs",
-            )
+            raise _nothing(choice.skipped)
         check_options(draft.rate, draft.canary, draft.breaker, len(entries))
         deaths = [entry.died_at for entry in entries]
         now = self._clock.now()
@@ -353,6 +348,15 @@ class BatchVerbs(Verbs):
                 return stored
             batch = self.get_batch(batch.batch_id)
         raise Conflict(f"batch {batch.batch_id} kept changing; try again")
+
+
+def _nothing(skipped: Mapping[str, int]) -> InvalidInput:
+    """Return the error of a preview without entries."""
+    found = "; ".join(f"{count:,} {why}" for why, count in skipped.items())
+    mend = "" if found else "`dynsched dlq list` shows the dead runs"
+    return InvalidInput(
+        "filter", "no dead run that can be replayed" + (f": {found}" if found else ""), mend
+    )
 
 
 def _details(batch: Batch) -> dict[str, str]:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from dynsched.services.audit_views import AuditQuery, AuditViews
 from dynsched.services.batch_views import BatchDetail, BatchEntry, BatchViews
 from dynsched.services.job_search import JobSearch
-from dynsched.services.job_views import JobDetail, JobQuery
+from dynsched.services.job_views import JobDetail
 from dynsched.services.listing import Listing
-from dynsched.services.run_views import RunDetail, RunQuery, RunViews
+from dynsched.services.run_views import RunDetail, RunViews
 from dynsched.services.search import Found
 from dynsched.services.store_views import Stats, StoreViews
 
 __all__ = [
+    "AuditQuery",
     "BatchDetail",
     "BatchEntry",
     "Found",
     "JobDetail",
-    "JobQuery",
     "Listing",
     "RunDetail",
-    "RunQuery",
     "Stats",
     "Views",
 ]
 
 
-class Views(JobSearch, RunViews, BatchViews, StoreViews):
+class Views(JobSearch, RunViews, BatchViews, StoreViews, AuditViews):
     """All that can be read of a store, each answer bounded; no rule of its own."""

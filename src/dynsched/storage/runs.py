@@ -26,9 +26,6 @@ from dynsched.storage.engine import (
 )
 from dynsched.storage.placement import (
     attempts_partition,
-    dead_partition,
-    ended_partition,
-    hidden_partition,
     history_partitions,
     leased_partition,
     ready_partition,
@@ -275,45 +272,6 @@ class RunStore:
         """Read the runs that lie in a session's partition, by the index."""
         query = Query(Table.RUNS, leased_partition(session), index=True, limit=min(most, PAGE))
         return decode_each(self._rows.all(query, most))
-
-    def dead(self, *, most: int, signature: str = "", hidden: bool = False) -> list[Run]:
-        """Read dead runs of all shards, optionally of one error signature."""
-        name = hidden_partition if hidden else dead_partition
-        found: list[Run] = []
-        for shard in range(self._rows.topology.shards):
-            query = Query(
-                Table.RUNS,
-                name(shard),
-                index=True,
-                after=f"{signature}#" if signature else "",
-                before=f"{signature}$" if signature else None,
-                limit=min(most, PAGE),
-            )
-            found += decode_each(self._rows.all(query, most - len(found)))
-        return found
-
-    def dead_each(self, *, most: int) -> Iterator[Run]:
-        """Read dead runs of all shards one page after the other, for what is too much at once."""
-        for shard in range(self._rows.topology.shards):
-            query = Query(Table.RUNS, dead_partition(shard), index=True, limit=PAGE)
-            for row in self._rows.all(query, most):
-                most -= 1
-                yield from decode_each([row])
-
-    def ended(self, hour: int, *, most: int) -> list[Run]:
-        """Read the newest runs that ended in an hour otherwise than dead, over all shards."""
-        found: list[Row] = []
-        for shard in range(self._rows.topology.shards):
-            query = Query(
-                Table.RUNS,
-                ended_partition(hour, shard),
-                index=True,
-                limit=min(most, PAGE),
-                descending=True,
-            )
-            found += self._rows.all(query, most)
-        found.sort(key=lambda row: row.index[1] if row.index else "", reverse=True)
-        return decode_each(found[:most])
 
     def count(self, partition: str, *, most: int) -> int:
         """Count the rows of an index partition, no further than `most`."""
