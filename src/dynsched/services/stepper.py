@@ -19,7 +19,7 @@ from dynsched.domain.access import Action
 from dynsched.domain.audit import ACTOR_MAX, AuditEntry, AuditOutcome, plain
 from dynsched.domain.batch import Batch, BatchState, counted, ending_words
 from dynsched.domain.batch_entry import Mark, Outcome, merged, outcome_of
-from dynsched.domain.instants import Clock, within
+from dynsched.domain.instants import MILLISECOND, Clock, within
 from dynsched.errors import StoreError
 from dynsched.services.batch_moves import EntryMover
 from dynsched.services.batch_watch import BatchWatch, Hand, Says
@@ -193,7 +193,7 @@ class BatchStepper:
         if batch.rate is None:
             return most
         paced_at = max(filter(None, (batch.paced_at, hand.paced_at)), default=now)
-        slack = max(BURST, timedelta(seconds=1 / batch.rate))
+        slack = BURST + timedelta(seconds=1 / batch.rate)
         hand.paced_at = min(max(paced_at, now - slack), now)
         # A microsecond more, since instants are whole microseconds and the rate is not.
         return min(most, int(((now - hand.paced_at).total_seconds() + 1e-6) * batch.rate))
@@ -366,7 +366,7 @@ class BatchStepper:
         self._store.audit.begin(
             AuditEntry(
                 entry_id=batch.batch_id,
-                at=batch.ended_at or batch.created_at,
+                at=(batch.ended_at or batch.created_at) + MILLISECOND,  # behind an abort's own
                 actor=plain(batch.confirmed_by, ACTOR_MAX),
                 role=batch.role,
                 via=VIA,
