@@ -11,6 +11,7 @@ from dynsched.errors import InvalidInput
 
 PREFIX = "DYNSCHED_"
 DURATION_MAX = timedelta(days=366)
+BATCH_CHUNK_MAX = 2_000  # a DynamoDB item holds twice as many entries
 _TOO_LONG = (
     f"longer than {DURATION_MAX.days} days",
     f"give at most {DURATION_MAX // timedelta(seconds=1)} seconds",
@@ -50,7 +51,9 @@ class Settings:
         sweep_period: between two sweeps over all rows, the last net.
         refusal: how long a refused permit, breaker or handler is remembered.
         batch_runs: dead runs that one replay batch holds at most.
-        batch_draft: how long a previewed replay batch can be confirmed.
+        batch_chunk: entries of a replay batch that lie in one row.
+        batch_chunk: int = 500
+    batch_draft: how long a previewed replay batch can be confirmed.
         batch_lease: a stepper that was not heard of for so long loses its batch to another.
         step_period: between two steps of a running batch.
         step_idle: between two looks for batches while none is running.
@@ -78,6 +81,7 @@ class Settings:
     sweep_period: timedelta = timedelta(hours=24)
     refusal: timedelta = timedelta(seconds=3)
     batch_runs: int = 100_000
+    batch_chunk: int = 500
     batch_draft: timedelta = timedelta(minutes=15)
     batch_lease: timedelta = timedelta(seconds=15)
     step_period: timedelta = timedelta(seconds=1)
@@ -96,6 +100,8 @@ class Settings:
             if isinstance(value, int) and value < 1:
                 raise InvalidInput(field.name, "must be at least 1")
         Masker(self.mask_keys)  # it checks them
+        if self.batch_chunk > BATCH_CHUNK_MAX:
+            raise InvalidInput("batch_chunk", f"must be at most {BATCH_CHUNK_MAX}")
         if self.lease < 2 * self.lease_margin:
             raise InvalidInput("lease", "must be at least twice lease_margin")
         if self.close_after < self.index_lag + 2 * self.clock_bound:

@@ -19,6 +19,7 @@ from dynsched.domain.job import Priority
 from dynsched.errors import Conflict, InvalidInput
 
 RATE = 10.0
+CHUNK = 500  # some 40 KB of entries, half a KB of marks
 BREAKER = 0.5
 WINDOW = 50  # moved runs that the breaker looks at
 ENDED_MIN = 5  # of them must have ended before it may trip
@@ -61,6 +62,7 @@ class Batch:
         filter: which dead runs were chosen.
         cut_off: what died later is never included.
         planned: entries.
+        chunk: entries whose marks lie in one row.
         counts: entries by `job` (id), `tenant` and `group` (error signature), the largest of each.
         tenants: how many tenants the entries have.
         oldest: when the first of them had died.
@@ -102,6 +104,7 @@ class Batch:
     filter: str
     cut_off: datetime
     planned: int
+    chunk: int = CHUNK
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     tenants: int = 1
     oldest: datetime | None = None
@@ -135,6 +138,11 @@ class Batch:
     owned_until: datetime | None = None
     expires_at: datetime
     version: int = 0
+
+    @property
+    def chunks(self) -> int:
+        """Return how many chunks of entries there are."""
+        return -(-self.planned // self.chunk)
 
     @property
     def left(self) -> int:

@@ -30,7 +30,6 @@ from dynsched.services.choosing import Chooser, dead_only, pages
 from dynsched.services.gate import Subject, changes, note
 from dynsched.services.search import RunSearch
 from dynsched.services.verbs import CHANGE_TRIES, Verbs
-from dynsched.storage.batches import chunks_of
 
 
 def _on_chosen(verbs: Verbs, given: Mapping[str, Any]) -> Subject:
@@ -130,7 +129,7 @@ class BatchVerbs(Verbs):
         draft = self._draft(parent.filter, reason or parent.reason, parent.rate, parent.priority)
         chooser = self._chooser(draft)
         marks = self._store.batches.all_marks(parent)
-        for chunk in range(chunks_of(parent.planned)):
+        for chunk in range(parent.chunks):
             entries = self._store.batches.entries(batch_id, chunk)
             pairs = zip(entries, marks[chunk].letters, strict=True)
             chooser.consider_again([one for one, letter in pairs if letter != Mark.MOVED.value])
@@ -155,6 +154,7 @@ class BatchVerbs(Verbs):
             filter=text,
             cut_off=now,
             planned=0,
+            chunk=self._settings.batch_chunk,
             rate=rate,
             priority=priority or Priority.BULK,
             created_at=now,

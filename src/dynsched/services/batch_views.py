@@ -28,7 +28,7 @@ from dynsched.services.choosing import newer_than
 from dynsched.services.listing import check_limit
 from dynsched.services.search import Found, RunSearch
 from dynsched.services.store_views import Level
-from dynsched.storage.batches import CHUNK, Marks
+from dynsched.storage.batches import Marks
 
 SAMPLE = 200  # moved runs that are read to tell what became of them
 NEWER_MAX = 1_000
@@ -150,12 +150,12 @@ class BatchViews(RunSearch):
         places: list[int] = []
         place = begin
         while place < end and len(places) < limit:
-            mark = Mark(marks[place // CHUNK].letters[place % CHUNK])
+            mark = Mark(marks[place // batch.chunk].letters[place % batch.chunk])
             if outcome in (None, outcome_of(mark)):
                 places.append(place)
             place += 1
         entries = self._entries(batch, places)
-        letters = [Mark(marks[at // CHUNK].letters[at % CHUNK]) for at in places]
+        letters = [Mark(marks[at // batch.chunk].letters[at % batch.chunk]) for at in places]
         items = tuple(
             BatchEntry(
                 run_id=entry.run_id,
@@ -189,7 +189,7 @@ class BatchViews(RunSearch):
 
     def _last_moved(self, batch: Batch, marks: list[Marks]) -> list[Entry]:
         places = [
-            chunk * CHUNK + place
+            chunk * batch.chunk + place
             for chunk, one in enumerate(marks)
             for place, letter in enumerate(one.letters)
             if letter == Mark.MOVED.value
@@ -200,9 +200,9 @@ class BatchViews(RunSearch):
         """Return entries by their places. Cost: some 10 read units for each 500."""
         chunks = {
             chunk: self._store.batches.entries(batch.batch_id, chunk)
-            for chunk in dict.fromkeys(place // CHUNK for place in places)
+            for chunk in dict.fromkeys(place // batch.chunk for place in places)
         }
-        return [chunks[place // CHUNK][place % CHUNK] for place in places]
+        return [chunks[place // batch.chunk][place % batch.chunk] for place in places]
 
     def _read(self, entries: list[Entry]) -> list[tuple[Entry, Run | None]]:
         keys = [parse_run_id(entry.run_id) for entry in entries]

@@ -24,7 +24,7 @@ from dynsched.errors import StoreError
 from dynsched.services.batch_moves import EntryMover
 from dynsched.services.batch_watch import BatchWatch, Hand, Says
 from dynsched.settings import Settings
-from dynsched.storage.batches import Marks, chunks_of
+from dynsched.storage.batches import Marks
 from dynsched.storage.engine import Key
 from dynsched.storage.store import Store
 
@@ -182,7 +182,7 @@ class BatchStepper:
         return hand
 
     def _marks(self, batch: Batch, chunk: int) -> Marks:
-        over = chunk >= chunks_of(batch.planned)
+        over = chunk >= batch.chunks
         return Marks("") if over else self._store.batches.marks(batch, chunk)
 
     def _allowance(self, batch: Batch, hand: Hand, now: datetime) -> int:
@@ -323,7 +323,7 @@ class BatchStepper:
     def _settle(self, batch: Batch, keys: Sequence[Key]) -> None:
         """Do for an aborted batch what is left: find unmarked moves, pull back, count."""
         self._hands.pop(batch.batch_id, None)
-        chunks = chunks_of(batch.planned)
+        chunks = batch.chunks
         if batch.pulled == 0 and batch.position < chunks:
             hand = Hand(batch.position, self._marks(batch, batch.position))
             self._redo(batch, hand, Mark.LEFT, self._mover.recognise)

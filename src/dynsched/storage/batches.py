@@ -46,7 +46,6 @@ from dynsched.storage.placement import (
 )
 from dynsched.storage.rows import PAGE, Rows
 
-CHUNK = 500  # entries of one row: about 40 KB
 CHUNK_WRITES = 8
 DRAFT_KEPT = timedelta(days=1)  # a draft can still be looked at after it has expired
 CHUNKS_MAX = 10_000
@@ -75,11 +74,6 @@ class Marks:
         return Mark.LEFT.value not in self.letters
 
 
-def chunks_of(planned: int) -> int:
-    """Return how many chunks so many entries have."""
-    return -(-planned // CHUNK)
-
-
 class BatchStore:
     """Verbs on replay batches; every write is guarded by the version seen."""
 
@@ -95,12 +89,12 @@ class BatchStore:
         rows = [
             Row(
                 entries_key(batch.batch_id, number),
-                {"e": [_entry_text(entry) for entry in entries[start : start + CHUNK]]},
+                {"e": [_entry_text(entry) for entry in entries[start : start + batch.chunk]]},
                 None,
                 expires_at_s,
                 self._rows.token(),
             )
-            for number, start in enumerate(range(0, len(entries), CHUNK))
+            for number, start in enumerate(range(0, len(entries), batch.chunk))
         ]
         for start in range(0, len(rows), CHUNK_WRITES):
             self._rows.engine.write_many(
@@ -166,12 +160,12 @@ class BatchStore:
         """
         query = Query(Table.CONTROL, marks_partition(batch.batch_id), limit=PAGE)
         found = {int(row.key.sk): _marks_of(row) for row in self._rows.all(query, CHUNKS_MAX)}
-        chunks = range(chunks_of(batch.planned))
+        chunks = range(batch.chunks)
         return [found.get(chunk) or _unmarked(batch, chunk) for chunk in chunks]
 
     def unmarked(self, batch: Batch) -> list[Marks]:
         """Return the marks of a batch of which nothing was moved; this is no request."""
-        return [_unmarked(batch, chunk) for chunk in range(chunks_of(batch.planned))]
+        return [_unmarked(batch, chunk) for chunk in range(batch.chunks)]
 
     def write_marks(self, batch: Batch, chunk: int, marks: Marks) -> Marks | None:
         """Write the next version of a chunk's marks; None if somebody else wrote first.
@@ -222,7 +216,7 @@ class BatchStore:
 
 
 def _unmarked(batch: Batch, chunk: int) -> Marks:
-    return Marks(Mark.LEFT.value * min(CHUNK, batch.planned - chunk * CHUNK))
+    return Marks(Mark.LEFT.value * min(batch.chunk, batch.planned - chunk * batch.chunk))
 
 
 def _marks_of(row: Row) -> Marks:
@@ -255,6 +249,7 @@ PLAIN = (
     ("r", "reason"),
     ("f", "filter"),
     ("n", "planned"),
+    ("ck", "chunk"),
     ("c", "counts"),
     ("t", "tenants"),
     ("x", "skipped_expected"),
