@@ -44,6 +44,7 @@ def note_by_hand(
         detail=detail,
         output=output,
         by=by,
+        order=run.version,
         expires_at_s=attempt_expiry(run, now),
     )
 

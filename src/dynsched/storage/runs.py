@@ -76,6 +76,7 @@ class Attempt:
             Of an edit it is the payload that was replaced, and `detail` is the difference.
         by: who it was, if people did it; `message` is the reason that they gave.
         batch: the replay batch by which they did it.
+        order: tells two of people's deeds of one instant apart; it is not read back.
     """
 
     run_id: str
@@ -91,6 +92,7 @@ class Attempt:
     output: str = ""
     by: str = ""
     batch: str = ""
+    order: int = 0
     expires_at_s: int
 
     @property
@@ -395,8 +397,8 @@ def _attempt_sort(item: Attempt) -> str:
     place = f"{item.number:06}#{item.fence:06}#"
     if item.outcome not in PEOPLES:
         return place + item.outcome
-    last = item.outcome == PULLED_BACK
-    return f"{place}~{item.batch or to_text(item.ended_at)}#{int(last)}"
+    order = int(item.outcome == PULLED_BACK) if item.batch else item.order
+    return f"{place}~{item.batch or to_text(item.ended_at)}#{order:06}"
 
 
 def _decode_attempt(run_id: str, row: Row) -> Attempt:
