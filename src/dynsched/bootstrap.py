@@ -25,6 +25,7 @@ from dynsched.services.operations import Operations
 from dynsched.services.reaper import Reaper
 from dynsched.services.session import Identity, SessionKeeper, SessionLocks, this_process
 from dynsched.services.slots import InlineSlots, ThreadSlots
+from dynsched.services.stepper import BatchStepper
 from dynsched.services.views import Views
 from dynsched.services.worker import Slots, Worker
 from dynsched.settings import Settings, settings_from
@@ -219,8 +220,9 @@ def build_views(base: Base) -> Views:
 
 def build_dispatcher(base: Base) -> Dispatcher:
     """Return a dispatcher replica with a name of its own."""
-    name = f"{socket.gethostname()[:40]}-{os.getpid()}-{new_id(base.rng, 4)}"
-    return Dispatcher(base.store, clock=base.clock, settings=base.settings, name=name)
+    return Dispatcher(
+        base.store, clock=base.clock, settings=base.settings, name=_replica_name(base)
+    )
 
 
 def build_reaper(base: Base) -> Reaper:
@@ -228,6 +230,17 @@ def build_reaper(base: Base) -> Reaper:
     # Not of the random source: a worker has a reaper too, and its name says nothing to anybody.
     name = f"{socket.gethostname()[:40]}-{os.getpid()}-{base.store.token()}"
     return Reaper(base.store, clock=base.clock, settings=base.settings, locks=base.locks, name=name)
+
+
+def build_stepper(base: Base) -> BatchStepper:
+    """Return a replica that moves replay batches, with a name of its own."""
+    return BatchStepper(
+        base.store, clock=base.clock, settings=base.settings, name=_replica_name(base)
+    )
+
+
+def _replica_name(base: Base) -> str:
+    return f"{socket.gethostname()[:40]}-{os.getpid()}-{new_id(base.rng, 4)}"
 
 
 def build_worker(

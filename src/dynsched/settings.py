@@ -11,6 +11,7 @@ from dynsched.errors import InvalidInput
 
 PREFIX = "DYNSCHED_"
 DURATION_MAX = timedelta(days=366)
+BATCH_CHUNK_MAX = 2_000  # a DynamoDB item holds twice as many entries
 _TOO_LONG = (
     f"longer than {DURATION_MAX.days} days",
     f"give at most {DURATION_MAX // timedelta(seconds=1)} seconds",
@@ -60,6 +61,13 @@ class Settings:
             minutes are healthy.
         health_dead_warn: health warns when so many runs died within an hour.
         health_dead_bad: and calls it bad from here on.
+        batch_runs: dead runs that one replay batch holds at most.
+        batch_chunk: entries of a replay batch that lie in one row.
+        batch_draft: how long a previewed replay batch can be confirmed.
+        batch_lease: a stepper that was not heard of for so long loses its batch to another.
+        step_period: between two steps of a running batch.
+        step_idle: between two looks for batches while none is running.
+        step_runs: entries of a batch that one step moves at most.
         mask_keys: names of keys whose values people are not shown, with commas between; beside
             password, token, secret and the like.
     """
@@ -90,6 +98,13 @@ class Settings:
     health_lag: timedelta = timedelta(minutes=5)
     health_dead_warn: int = 10
     health_dead_bad: int = 100
+    batch_runs: int = 100_000
+    batch_chunk: int = 500
+    batch_draft: timedelta = timedelta(minutes=15)
+    batch_lease: timedelta = timedelta(seconds=15)
+    step_period: timedelta = timedelta(seconds=1)
+    step_idle: timedelta = timedelta(seconds=5)
+    step_runs: int = 250
     mask_keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -103,6 +118,8 @@ class Settings:
             if isinstance(value, int) and value < 1:
                 raise InvalidInput(field.name, "must be at least 1")
         Masker(self.mask_keys)  # it checks them
+        if self.batch_chunk > BATCH_CHUNK_MAX:
+            raise InvalidInput("batch_chunk", f"must be at most {BATCH_CHUNK_MAX}")
         if self.lease < 2 * self.lease_margin:
             raise InvalidInput("lease", "must be at least twice lease_margin")
         if self.close_after < self.index_lag + 2 * self.clock_bound:

@@ -9,6 +9,7 @@ import pytest
 
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import EPOCH
+from dynsched.domain.job import Priority
 from dynsched.domain.lifecycle import BY_EVENT, MOVES, Event, Transition
 from dynsched.domain.run import TERMINAL, Run, RunState
 from dynsched.errors import IllegalTransition
@@ -36,6 +37,9 @@ MAKE: dict[Event, Callable[[Run], Transition]] = {
     Event.RECLAIM: lambda run: lifecycle.reclaim(run, now=NOW, signature="g"),
     Event.DUE: lifecycle.due,
     Event.REPLAY: lambda run: lifecycle.replay(run, now=NOW, max_attempts=3),
+    Event.PULL_BACK: lambda run: lifecycle.pull_back(
+        run, now=NOW, ended_at=NOW, priority=Priority.HIGH
+    ),
     Event.DISCARD: lifecycle.discard,
     Event.RESTORE: lifecycle.restore,
     Event.ASK_CANCEL: lifecycle.ask_cancel,

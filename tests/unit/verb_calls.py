@@ -8,9 +8,10 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from dynsched.bootstrap import build_operations, build_worker, init_store, open_base
+from dynsched.bootstrap import build_operations, build_stepper, build_worker, init_store, open_base
 from dynsched.domain.access import Access
 from dynsched.domain.audit import AuditEntry
+from dynsched.domain.batch import Batch
 from dynsched.domain.retry import RetryPolicy
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import HandlerTarget
@@ -50,6 +51,13 @@ class Scene:
         self.dead, self.hidden = self._kill(), self._kill()
         self.owner.discard(self.hidden.run_id)
         self.ready = self.owner.enqueue(self.active.job_id, delay=timedelta(days=1))
+        self.draft, self.running, self.resting, self.over = (self._batch() for _ in range(4))
+        self.owner.confirm_replay(self.over.batch_id)
+        self.owner.abort_replay(self.over.batch_id)
+        build_stepper(self.base).step()
+        for batch in (self.running, self.resting):
+            self.owner.confirm_replay(batch.batch_id)
+        self.owner.pause_replay(self.resting.batch_id)
         self.clock.step(seconds=1)  # entries of one millisecond lie in no order
 
     def spec(self, name: str) -> JobSpec:
@@ -64,6 +72,9 @@ class Scene:
             policies=policies,
             payload={"password": "hush", "n": 1},
         )
+
+    def _batch(self) -> Batch:
+        return self.owner.preview_replay(f"tenant:{TENANT}")
 
     def _kill(self) -> Run:
         app = App()
@@ -125,6 +136,10 @@ def _job(name: str) -> Callable[[Scene, Any], str]:
 
 def _run(name: str) -> Callable[[Scene, Any], str]:
     return lambda scene, _: f"run:{getattr(scene, name).run_id}"
+
+
+def _batch(name: str) -> Callable[[Scene, Any], str]:
+    return lambda scene, _: f"batch:{getattr(scene, name).batch_id}"
 
 
 CALLS: dict[str, Call] = {
@@ -199,6 +214,51 @@ CALLS: dict[str, Call] = {
         lambda *_: f"tenant:{TENANT}",
         lambda verbs, _: verbs.set_tenant(TENANT, max_running=0),
     ),
+    "replay_as_new": Call(
+        lambda verbs, scene: verbs.replay_as_new(scene.dead.run_id, reason=REASON),
+        _run("dead"),
+        lambda verbs, scene: verbs.replay_as_new(scene.ready.run_id, reason=REASON),
+    ),
+    "replay_edited": Call(
+        lambda verbs, scene: verbs.replay_edited(scene.dead.run_id, {"n": 2}, reason=REASON),
+        _run("dead"),
+        lambda verbs, scene: verbs.replay_edited(scene.ready.run_id, {"n": 2}, reason=REASON),
+    ),
+    "preview_replay": Call(
+        lambda verbs, _: verbs.preview_replay(f"tenant:{TENANT}", reason=REASON),
+        lambda _, batch: f"batch:{batch.batch_id}",
+        lambda verbs, _: verbs.preview_replay("tenant:nobody"),
+    ),
+    "confirm_replay": Call(
+        lambda verbs, scene: verbs.confirm_replay(scene.draft.batch_id, reason=REASON),
+        _batch("draft"),
+        lambda verbs, scene: verbs.confirm_replay(scene.draft.batch_id, count=7),
+    ),
+    "pause_replay": Call(
+        lambda verbs, scene: verbs.pause_replay(scene.running.batch_id, reason=REASON),
+        _batch("running"),
+        lambda verbs, scene: verbs.pause_replay(scene.draft.batch_id),
+    ),
+    "resume_replay": Call(
+        lambda verbs, scene: verbs.resume_replay(scene.resting.batch_id, reason=REASON),
+        _batch("resting"),
+        lambda verbs, scene: verbs.resume_replay(scene.draft.batch_id),
+    ),
+    "abort_replay": Call(
+        lambda verbs, scene: verbs.abort_replay(scene.running.batch_id, reason=REASON),
+        _batch("running"),
+        lambda verbs, scene: verbs.abort_replay(scene.draft.batch_id),
+    ),
+    "pace_replay": Call(
+        lambda verbs, scene: verbs.pace_replay(scene.running.batch_id, 3, reason=REASON),
+        _batch("running"),
+        lambda verbs, scene: verbs.pace_replay(scene.running.batch_id, -1),
+    ),
+    "rest_of_replay": Call(
+        lambda verbs, scene: verbs.rest_of_replay(scene.over.batch_id, reason=REASON),
+        lambda _, batch: f"batch:{batch.batch_id}",
+        lambda verbs, scene: verbs.rest_of_replay(scene.draft.batch_id),
+    ),
     "unmask_run": Call(
         lambda verbs, scene: verbs.unmask_run(scene.dead.run_id, reason=REASON),
         _run("dead"),
@@ -210,7 +270,9 @@ CALLS: dict[str, Call] = {
 LOOKS = frozenset({"unmask_run"})
 """Verbs that change nothing but the audit."""
 
-READERS = frozenset({"access", "target_of", "check", "find", "find_id", "get_job", "get_run"})
+READERS = frozenset(
+    {"access", "target_of", "check", "find", "find_id", "get_batch", "get_job", "get_run"}
+)
 """What else Operations shows; it writes nothing."""
 
 

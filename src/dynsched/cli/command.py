@@ -23,6 +23,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "cron": ("cron", "expr"),
     "delay": ("after_delay",),
     "environment": ("env",),
+    "filter": ("words",),
     "headers": ("header",),
     "in": ("after_delay",),
     "job": ("name",),

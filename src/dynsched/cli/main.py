@@ -13,6 +13,7 @@ from dynsched.cli.importing import import_group
 from dynsched.cli.job import job_group
 from dynsched.cli.logs import configure_logging
 from dynsched.cli.next_instants import next_command
+from dynsched.cli.replay import replay_group
 from dynsched.cli.run import run_group
 from dynsched.cli.services import dispatcher_command, reaper_command, up_command, worker_command
 from dynsched.cli.store import init_command, resize_command, stats_command
@@ -54,6 +55,7 @@ for command in (
     groups_command,
     health_command,
     why_command,
+    replay_group,
     stats_command,
     tenant_group,
     audit_command,

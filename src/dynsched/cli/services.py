@@ -20,6 +20,7 @@ from dynsched.bootstrap import (
     WorkerParts,
     build_dispatcher,
     build_reaper,
+    build_stepper,
     build_worker,
     init_store,
 )
@@ -33,7 +34,14 @@ from dynsched.cli.visible import visible
 from dynsched.client import Client
 from dynsched.domain.access import Action
 from dynsched.errors import InvalidInput
-from dynsched.services.loops import run_dispatcher, run_reaper, run_worker, run_worker_once
+from dynsched.services.loops import (
+    run_dispatcher,
+    run_reaper,
+    run_stepper,
+    run_worker,
+    run_worker_once,
+)
+from dynsched.services.stepper import BatchStepper
 from dynsched.targets.app import App, load_app
 
 log = logging.getLogger("dynsched.process")
@@ -95,14 +103,15 @@ def dispatcher_command(
 def reaper_command(
     runtime: Runtime, /, *, once: bool, limit: timedelta | None, log_json: bool
 ) -> None:
-    """Take back the runs of workers that are gone.
+    """Take back the runs of workers that are gone, and move replay batches.
 
-    Any number may run at once. With --once it makes one sweep.
+    Any number may run at once. With --once it makes one sweep, and moves of running batches what
+    their rates allow now.
     """
     del log_json
     runtime.may(Action.STORE_SERVE)
     base = runtime.base
-    reaper = build_reaper(base)
+    reaper, stepper = build_reaper(base), build_stepper(base)
     base.store.refresh()
     if once:
         report = reaper.sweep()
@@ -110,9 +119,11 @@ def reaper_command(
             f"one sweep: {report.closed} sessions closed, {report.returned} runs returned,"
             f" {report.failed} failed, {report.purged} expired rows deleted"
         )
+        _step_once(stepper)
         return
     process = Process(base.clock, grace=timedelta(0))
     process.add("reaper", lambda: run_reaper(reaper, base.clock, base.settings, process.stopper))
+    process.add("stepper", lambda: run_stepper(stepper, base.clock, base.settings, process.stopper))
     process.run(limit)
 
 
@@ -211,8 +222,9 @@ def up_command(
     _greet(runtime.url, made=made, demo=demo, queues=queues or ("main",))
     process = Process(base.clock, grace=base.settings.drain_grace)
     stopper = process.stopper
-    reaper, dispatcher = build_reaper(base), build_dispatcher(base)
+    reaper, dispatcher, stepper = build_reaper(base), build_dispatcher(base), build_stepper(base)
     process.add("reaper", lambda: run_reaper(reaper, base.clock, base.settings, stopper))
+    process.add("stepper", lambda: run_stepper(stepper, base.clock, base.settings, stopper))
     process.add("dispatcher", lambda: run_dispatcher(dispatcher, base.clock, stopper))
     _add_worker(process, base, parts)
     try:
@@ -220,6 +232,18 @@ def up_command(
     finally:
         parts.runner.close()
     click.echo("stopped; everything is kept")
+
+
+def _step_once(stepper: BatchStepper) -> None:
+    """Move what may be moved now, and say so if there was anything."""
+    moved = skipped = 0
+    again = True
+    while again:
+        report = stepper.step()
+        moved, skipped = moved + report.moved, skipped + report.skipped + report.failed
+        again = report.again
+    if moved or skipped:
+        click.echo(f"replay batches: {moved} dead runs moved, {skipped} skipped")
 
 
 def _with_slots(base: Base, slots: int | None) -> Base:

@@ -28,7 +28,7 @@ from dynsched.services.capacity import why_words
 from dynsched.services.job_views import JobDetail, coming
 from dynsched.services.operations import Changed
 from dynsched.services.run_views import RunDetail, moment
-from dynsched.storage.runs import Attempt, ProgressNote
+from dynsched.storage.runs import PEOPLES, Attempt, ProgressNote
 
 PAYLOAD_SHOWN = 2_000  # characters of a payload that people are shown
 
@@ -233,7 +233,8 @@ def print_run_detail(detail: RunDetail, now: datetime) -> None:
             ("fence", f"{run.fence}{f', session {run.session}' if run.session else ''}"),
             ("progress", _progress_words(detail.progress, now)),
             ("lost leases", f"{run.losses} in a row" if run.losses else ""),
-            ("replays", str(run.replays) if run.replays else ""),
+            ("replays", _replay_words(run)),
+            ("made from", run.origin),
             ("queue", f"{run.queue}, priority {run.priority.value}, needs {run.needs}"),
             ("payload", _payload(detail.payload)),
             ("key", run.idempotency_key),
@@ -247,6 +248,13 @@ def print_run_detail(detail: RunDetail, now: datetime) -> None:
     )
     for attempt in detail.attempts:
         _print_attempt(attempt)
+
+
+def _replay_words(run: Run) -> str:
+    """Return how often a run was brought back, and by which batch last."""
+    if not run.replays:
+        return ""
+    return f"{run.replays}, last by batch {run.batch}" if run.batch else str(run.replays)
 
 
 def _progress_words(note: ProgressNote | None, now: datetime) -> str:
@@ -263,6 +271,9 @@ def _print_attempt(attempt: Attempt) -> None:
     started = "" if attempt.started_at is None else f", started {stamp(attempt.started_at)}"
     error = ": ".join(filter(None, (attempt.error_type, attempt.message)))
     click.echo("")
+    if attempt.outcome in PEOPLES:
+        _print_deed(attempt)
+        return
     click.echo(
         f"attempt {attempt.number}: {attempt.outcome}{started}, ended {stamp(attempt.ended_at)},"
         f" fence {attempt.fence}, session {attempt.session}"
@@ -273,6 +284,21 @@ def _print_attempt(attempt: Attempt) -> None:
         _print_output("detail", attempt.detail)
     if attempt.output:
         _print_output("output", attempt.output)
+
+
+def _print_deed(attempt: Attempt) -> None:
+    """Write what people did to the run after an attempt."""
+    batch = f" in batch {attempt.batch}" if attempt.batch else ""
+    click.echo(
+        f"after attempt {attempt.number}: {attempt.outcome} by {visible(attempt.by)}{batch}"
+        f" at {stamp(attempt.ended_at)}"
+    )
+    if attempt.message:
+        click.echo(f"  reason: {visible(attempt.message)}")
+    if attempt.detail:
+        print_block("  difference" if attempt.output else "  by", attempt.detail)
+    if attempt.output:
+        print_block("  payload before", attempt.output)
 
 
 def _print_output(title: str, text: str) -> None:

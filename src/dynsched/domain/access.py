@@ -45,6 +45,7 @@ class Action(StrEnum):
     BATCH_RESUME = "batch.resume"
     BATCH_ABORT = "batch.abort"
     BATCH_PACE = "batch.pace"
+    BATCH_FINISH = "batch.finish"  # by the stepper, for whom the batch was confirmed by
     STORE_INIT = "store.init"
     STORE_RESIZE = "store.resize"
     STORE_SERVE = "store.serve"

@@ -12,12 +12,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from dynsched.domain.instants import EPOCH, LAST
+from dynsched.domain.job import Priority
 from dynsched.domain.run import Run, RunState
 from dynsched.errors import IllegalTransition
 
 POISON_LOSSES = 3
 SUSPECT_LOSSES = 2
 CANCEL_REQUESTED = "cancel requested"
+PULLED_BACK = "pulled back"
 
 
 class Event(StrEnum):
@@ -35,6 +37,7 @@ class Event(StrEnum):
     RECLAIM = "reclaim"
     DUE = "due"
     REPLAY = "replay"
+    PULL_BACK = "pull back"
     DISCARD = "discard"
     RESTORE = "restore"
     ASK_CANCEL = "ask cancel"
@@ -106,6 +109,13 @@ MOVES = (
     ),
     _move(Event.DUE, "failed", "ready", "dispatcher", "its back-off ends within the look-ahead"),
     _move(Event.REPLAY, "dead", "ready", "operations", "same row and key, higher limit"),
+    _move(
+        Event.PULL_BACK,
+        "ready",
+        "dead",
+        "operations",
+        "the replay batch that moved it was aborted before it was tried: dead as it was",
+    ),
     _move(Event.DISCARD, "dead", "dead", "operations", "hidden until its retention date"),
     _move(Event.RESTORE, "dead", "dead", "operations", "a discarded run is shown again"),
     _move(
@@ -379,11 +389,34 @@ def due(run: Run) -> Transition:
     return _transition(Event.DUE, run, _next(run, state=RunState.READY))
 
 
-def replay(run: Run, *, now: datetime, max_attempts: int) -> Transition:
+def replay(
+    run: Run,
+    *,
+    now: datetime,
+    max_attempts: int,
+    batch: str | None = None,
+    priority: Priority | None = None,
+    payload: tuple[str | None, str | None] | None = None,
+) -> Transition:
     """Bring a dead run back: same row, same idempotency key, attempts kept, limit raised.
 
     A poison run starts with two losses, so that it runs alone and dies at the next one.
+
+    Args:
+        run: the dead run.
+        now: when it may start.
+        max_attempts: failures that it may have from now on.
+        batch: the replay batch that moves it; None leaves the one before.
+        priority: another priority; None leaves it.
+        payload: another (payload, payload_ref); None leaves them.
     """
+    changes: dict[str, object] = {}
+    if batch is not None:
+        changes["batch"] = batch
+    if priority is not None:
+        changes["priority"] = priority
+    if payload is not None:
+        changes["payload"], changes["payload_ref"] = payload
     after = _next(
         run,
         state=RunState.READY,
@@ -397,13 +430,49 @@ def replay(run: Run, *, now: datetime, max_attempts: int) -> Transition:
         hidden=False,
         ended_at=None,
         expires_at_s=None,
+        **changes,
     )
     return _transition(Event.REPLAY, run, after)
 
 
-def discard(run: Run) -> Transition:
-    """Hide a dead run from the dead-letter queue; it stays until its retention date."""
-    return _transition(Event.DISCARD, run, _next(run, hidden=True))
+def pull_back(run: Run, *, now: datetime, ended_at: datetime, priority: Priority) -> Transition:
+    """Make a replayed run that nobody has tried since dead again, as if never replayed.
+
+    Error, signature and attempts are as they were, since a replay leaves them. It lies at its old
+    place in the dead-letter queue, but its retention begins anew: it is not to vanish by this.
+
+    Args:
+        run: the ready run.
+        now: when its retention begins.
+        ended_at: when it had died.
+        priority: what it had before.
+    """
+    after = _next(
+        run,
+        state=RunState.DEAD,
+        reason=PULLED_BACK,
+        priority=priority,
+        # Untried since its replay, so two losses mean that it was poison, with three.
+        losses=POISON_LOSSES if run.losses == SUSPECT_LOSSES else run.losses,
+        replays=run.replays - 1,
+        batch="",
+        waits=0,
+        waiter=None,
+        ended_at=ended_at,
+        expires_at_s=_expiry(run, now),
+    )
+    return _transition(Event.PULL_BACK, run, after)
+
+
+def discard(run: Run, *, reason: str | None = None) -> Transition:
+    """Hide a dead run from the dead-letter queue; it stays until its retention date.
+
+    Args:
+        run: the dead run.
+        reason: what takes its place; None leaves the reason of its death.
+    """
+    why = run.reason if reason is None else reason
+    return _transition(Event.DISCARD, run, _next(run, hidden=True, reason=why))
 
 
 def restore(run: Run) -> Transition:

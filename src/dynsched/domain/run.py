@@ -115,6 +115,8 @@ class Run:
         losses: leases lost in a row, without a reported outcome between.
         reported: some attempt reported an outcome.
         replays: how often it was brought back from the dead.
+        batch: id of the last replay batch that moved it; empty if none did.
+        origin: id of the dead run that it is a new occurrence of; empty for others.
         waits: how often it was put back because another run of the job was leased.
         session: the worker session of the lease.
         leased_at: when the present lease was claimed; None without one.
@@ -145,6 +147,8 @@ class Run:
     losses: int = 0
     reported: bool = False
     replays: int = 0
+    batch: str = ""
+    origin: str = ""
     waits: int = 0
     session: str | None = None
     leased_at: datetime | None = None
@@ -211,6 +215,7 @@ def occur(
     payload: str | None = None,
     payload_ref: str | None = None,
     forced: bool = False,
+    origin: str = "",
 ) -> Run:
     """Return the ready run of a job's occurrence, not stored yet (its row will have version 1)."""
     return Run(
@@ -228,6 +233,7 @@ def occur(
         payload=payload,
         payload_ref=payload_ref,
         forced=forced,
+        origin=origin,
         created_at=now,
         version=1,
     )

@@ -78,6 +78,8 @@ def run_document(run: Run, *, job_name: str | None = None, lack: str = "") -> Do
         "limit": run.limit,
         "losses": run.losses,
         "replays": run.replays,
+        "batch": run.batch or None,
+        "origin": run.origin or None,
         "session": run.session,
         "cancel_requested": run.cancel_requested,
         "error": run.error,
@@ -108,6 +110,8 @@ def attempt_document(attempt: Attempt) -> Document:
         "message": attempt.message,
         "detail": attempt.detail,
         "output": _output(attempt),
+        "by": attempt.by or None,
+        "batch": attempt.batch or None,
     }
 
 

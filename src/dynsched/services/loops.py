@@ -14,12 +14,14 @@ from dynsched.errors import DynschedError, NotInitialised
 from dynsched.services.dispatcher import Dispatcher
 from dynsched.services.reaper import Reaper
 from dynsched.services.session import BEATS_PER_LEASE, SessionKeeper
+from dynsched.services.stepper import BatchStepper, StepReport
 from dynsched.services.worker import PollReport, Worker
 from dynsched.settings import Settings
 
 log = logging.getLogger("dynsched")
 dispatcher_log = logging.getLogger("dynsched.dispatcher")
 reaper_log = logging.getLogger("dynsched.reaper")
+stepper_log = logging.getLogger("dynsched.stepper")
 
 T = TypeVar("T")
 
@@ -118,6 +120,29 @@ def run_reaper(reaper: Reaper, clock: Clock, settings: Settings, stopper: Stoppe
 
     every(clock, stopper, settings.reaper_period.total_seconds, step)
     attempt(stopper, reaper.end)
+
+
+def run_stepper(stepper: BatchStepper, clock: Clock, settings: Settings, stopper: Stopper) -> None:
+    """Step replay batches until stopped; while none is running, look for one now and then."""
+    last = StepReport()
+
+    def step() -> bool:
+        nonlocal last
+        last = stepper.step()
+        if last.moved or last.skipped or last.failed:
+            stepper_log.info(
+                "step: %d dead runs moved, %d skipped, %d failed",
+                last.moved,
+                last.skipped,
+                last.failed,
+            )
+        return last.again
+
+    def period() -> float:
+        period = settings.step_period if last.running else settings.step_idle
+        return period.total_seconds()
+
+    every(clock, stopper, period, step)
 
 
 @contextmanager

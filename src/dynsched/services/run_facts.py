@@ -248,7 +248,7 @@ _FACTS: Mapping[str, Callable[[RunFacts, Run], Fact]] = {
     "id": lambda _, run: run.run_id,
     "err": RunFacts.error,
     "group": lambda _, run: run.signature or NO_GROUP,
-    "batch": lambda _, run: getattr(run, "batch", ""),
+    "batch": lambda _, run: run.batch,
     "attempt": lambda _, run: run.attempt,
     "replays": lambda _, run: run.replays,
     "delay": RunFacts.delay,

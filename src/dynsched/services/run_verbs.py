@@ -22,9 +22,10 @@ from dynsched.domain.target import check_target_payload
 from dynsched.errors import Conflict, IllegalTransition, InvalidInput, NotFound
 from dynsched.services.cancelling import request_cancel
 from dynsched.services.gate import changes, note
+from dynsched.services.replay_notes import note_by_hand
 from dynsched.services.verbs import CHANGE_TRIES, INLINE_MAX, Verbs, expiry_s, on_job, on_run
 from dynsched.storage.jobs import digest_of
-from dynsched.storage.runs import RunApplied
+from dynsched.storage.runs import REPLAYED, RunApplied
 
 ENQUEUE_CHUNK = 500  # runs of one commit
 KEY_BYTES_MAX = 512
@@ -238,7 +239,19 @@ class RunVerbs(Verbs):
         def move(run: Run) -> Transition:
             return lifecycle.replay(run, now=self._clock.now(), max_attempts=attempts)
 
-        return self._noted(self._apply(run, move), f"dead -> ready, replay {run.replays + 1}")
+        after = self._apply(run, move)
+        self._store.runs.note_attempts(
+            [
+                note_by_hand(
+                    run,
+                    REPLAYED,
+                    now=self._clock.now(),
+                    by=self.access.actor,
+                    reason=reason.strip(),
+                )
+            ]
+        )
+        return self._noted(after, f"dead -> ready, replay {after.replays}")
 
     @changes(Action.RUN_DISCARD, on_run)
     def discard(self, run_id: str, *, reason: str = "") -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynsched.services.audit_views import AuditQuery, AuditViews
+from dynsched.services.batch_views import BatchDetail, BatchEntry, BatchViews
 from dynsched.services.groups import GroupViews
 from dynsched.services.health import HealthViews
 from dynsched.services.job_search import JobSearch
@@ -13,8 +14,20 @@ from dynsched.services.search import Found
 from dynsched.services.store_views import Stats, StoreViews
 from dynsched.services.why import WhyViews
 
-__all__ = ["AuditQuery", "Found", "JobDetail", "Listing", "RunDetail", "Stats", "Views"]
+__all__ = [
+    "AuditQuery",
+    "BatchDetail",
+    "BatchEntry",
+    "Found",
+    "JobDetail",
+    "Listing",
+    "RunDetail",
+    "Stats",
+    "Views",
+]
 
 
-class Views(WhyViews, JobSearch, RunViews, GroupViews, StoreViews, AuditViews, HealthViews):
+class Views(
+    WhyViews, JobSearch, RunViews, GroupViews, BatchViews, StoreViews, AuditViews, HealthViews
+):
     """All that can be read of a store, each answer bounded; no rule of its own."""

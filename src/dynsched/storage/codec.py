@@ -81,6 +81,8 @@ RUN_PLAIN = (
     ("lo", "losses"),
     ("rp", "reported"),
     ("re", "replays"),
+    ("b", "batch"),
+    ("o", "origin"),
     ("w", "waits"),
     ("se", "session"),
     ("c", "cancel_requested"),

@@ -26,6 +26,8 @@ TENANTS = "tenants"
 QUEUES = "queues"
 MINUTES = "minutes"
 BEATS = "beats"
+BATCHES = "batches"
+STEPPING = "stepping"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,34 @@ def tenant_permit_key(tenant: str, number: int) -> Key:
 def freed_mark_key(tenant: str) -> Key:
     """Return where the hint lies which of a tenant's permits was freed last."""
     return Key(Table.CONTROL, f"permit#t:{tenant}", "freed")
+
+
+def batch_key(batch_id: str) -> Key:
+    """Return where a replay batch's row lies; ids sort by the time of their making."""
+    return Key(Table.CONTROL, BATCHES, batch_id)
+
+
+def stepping_key(name: str) -> Key:
+    """Return where it is noted that a batch has something for the stepper to do."""
+    return Key(Table.CONTROL, STEPPING, name)
+
+
+def entries_key(batch_id: str, chunk: int) -> Key:
+    """Return where a chunk of a batch's frozen entries lies.
+
+    Each has a partition of its own: a large batch is written faster than one partition takes it.
+    """
+    return Key(Table.CONTROL, f"batch#{batch_id}#{chunk:04}", "entries")
+
+
+def marks_partition(batch_id: str) -> str:
+    """Return the partition of a batch's marks, one row for each chunk."""
+    return f"batch#{batch_id}"
+
+
+def marks_key(batch_id: str, chunk: int) -> Key:
+    """Return where the marks of a chunk lie."""
+    return Key(Table.CONTROL, marks_partition(batch_id), f"{chunk:04}")
 
 
 def due_partition(minute: int, shard: int) -> str:

@@ -13,7 +13,17 @@ from dynsched.domain.job import Priority
 from dynsched.domain.lifecycle import Transition
 from dynsched.domain.run import Run, RunKey
 from dynsched.storage.codec import Attributes, decode_run, encode_run
-from dynsched.storage.engine import Applied, Body, Key, PutNew, Query, Replace, Row, Table
+from dynsched.storage.engine import (
+    Applied,
+    Body,
+    Key,
+    PutNew,
+    Query,
+    Replace,
+    Row,
+    Table,
+    Write,
+)
 from dynsched.storage.placement import (
     attempts_partition,
     history_partitions,
@@ -44,17 +54,29 @@ class RunStale:
 RunOutcome = RunApplied | RunStale
 
 
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A run's row that cannot be decoded, and why."""
+
+    problem: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """What is kept of one try: an error, an output, or how the lease was lost.
 
     Attributes:
         number: the attempt, from 1; with `late` it is a result that came after the lease was lost.
-        outcome: `failed`, `lost`, `done`, `late`, `handed back`, `cancelled`.
+        outcome: `failed`, `lost`, `done`, `late`, `handed back`, `cancelled`; or what people did
+            to the run after that attempt: one of `PEOPLES`.
         error_type: class or kind of the error; empty without one.
         message: the error in full, bounded.
         detail: end of the traceback, or a success's output as JSON text, bounded.
         output: what a failure left, as JSON text: exit code and ends of both outputs, bounded.
+            Of an edit it is the payload that was replaced, and `detail` is the difference.
+        by: who it was, if people did it; `message` is the reason that they gave.
+        batch: the replay batch by which they did it.
+        order: tells two of people's deeds of one instant apart; it is not read back.
     """
 
     run_id: str
@@ -68,6 +90,9 @@ class Attempt:
     message: str = ""
     detail: str = ""
     output: str = ""
+    by: str = ""
+    batch: str = ""
+    order: int = 0
     expires_at_s: int
 
     @property
@@ -94,6 +119,14 @@ class ProgressNote:
     total: float | None
     note: str
     at: datetime
+
+
+REPLAYED = "replayed"
+EDITED = "payload edited"
+AS_NEW = "replaced"
+PULLED_BACK = "pulled back"
+PEOPLES = (REPLAYED, EDITED, AS_NEW, PULLED_BACK)
+"""What people did to a dead run, noted behind the attempt that had ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +190,20 @@ class RunStore:
         rows = self._rows.engine.get_many([run_table_key(key) for key in keys])
         return [None if row is None else decode_run(row) for row in rows]
 
+    def look_up(self, keys: Sequence[RunKey]) -> list[Run | Damaged | None]:
+        """Read runs, each strongly, in order; one that cannot be read harms no other.
+
+        Cost: 1 read unit each.
+        """
+        rows = self._rows.engine.get_many([run_table_key(key) for key in keys])
+        found: list[Run | Damaged | None] = []
+        for row in rows:
+            try:
+                found.append(None if row is None else decode_run(row))
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
+                found.append(Damaged(repr(error)))
+        return found
+
     def create_many(self, runs: Sequence[Run], *, durable: bool = False) -> list[bool]:
         """Write new runs; False where the key exists already, which is success for an occurrence.
 
@@ -186,6 +233,20 @@ class RunStore:
             else RunStale(None if outcome.current is None else decode_run(outcome.current))
             for item, outcome in zip(transitions, outcomes, strict=True)
         ]
+
+    def apply_noted(self, transition: Transition, note: Attempt) -> RunOutcome:
+        """Write one transition and a row among the run's attempts together, or neither.
+
+        Cost: a transaction, twice the units of both.
+        """
+        writes: list[Write] = [
+            Replace(self.row_of(transition.after), transition.before.version),
+            PutNew(_attempt_row(note, self._rows.token())),
+        ]
+        outcomes = self._rows.engine.transact(writes, durable=True)
+        if all(isinstance(outcome, Applied) for outcome in outcomes):
+            return RunApplied(transition.after)
+        return RunStale(self.get(transition.before.key))
 
     def ready(
         self, queue: str, priority: Priority, lane: int, *, after: str = "", limit: int = 100
@@ -340,11 +401,29 @@ def _attempt_row(item: Attempt, token: str) -> Row:
     body["en"] = to_ms(item.ended_at)
     if item.started_at is not None:
         body["st"] = to_ms(item.started_at)
-    texts = {"t": item.error_type, "m": item.message, "d": item.detail, "ou": item.output}
+    texts = {
+        "t": item.error_type,
+        "m": item.message,
+        "d": item.detail,
+        "ou": item.output,
+        "by": item.by,
+        "b": item.batch,
+    }
     body |= {name: value for name, value in texts.items() if value}
-    sort = f"{item.number:06}#{item.fence:06}#{item.outcome}"
-    key = Key(Table.RUNS, attempts_partition(item.run_id), sort)
+    key = Key(Table.RUNS, attempts_partition(item.run_id), _attempt_sort(item))
     return Row(key, body, None, item.expires_at_s, token, 1)
+
+
+def _attempt_sort(item: Attempt) -> str:
+    """Return where an attempt lies; behind it lies what people did, in the order of their doing.
+
+    A batch has one place behind an attempt: its note may be written again and stays one.
+    """
+    place = f"{item.number:06}#{item.fence:06}#"
+    if item.outcome not in PEOPLES:
+        return place + item.outcome
+    order = int(item.outcome == PULLED_BACK) if item.batch else item.order
+    return f"{place}~{item.batch or to_text(item.ended_at)}#{order:06}"
 
 
 def _decode_attempt(run_id: str, row: Row) -> Attempt:
@@ -362,5 +441,7 @@ def _decode_attempt(run_id: str, row: Row) -> Attempt:
         message=cast(str, body.get("m", "")),
         detail=cast(str, body.get("d", "")),
         output=cast(str, body.get("ou", "")),
+        by=cast(str, body.get("by", "")),
+        batch=cast(str, body.get("b", "")),
         expires_at_s=row.expires_at_s or 0,
     )

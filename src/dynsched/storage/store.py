@@ -1,4 +1,4 @@
-"""The store: domain verbs over an engine, in rooms (jobs, runs, control, audit)."""
+"""The store: domain verbs over an engine, in rooms (jobs, runs, control, replay batches, audit)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from random import Random
 from dynsched.domain.instants import Clock, minute_of
 from dynsched.errors import NotInitialised
 from dynsched.storage.audit import AuditStore
+from dynsched.storage.batches import BatchStore
 from dynsched.storage.beats import BeatStore
 from dynsched.storage.control import ControlStore, Cursor
 from dynsched.storage.dead import DeadStore
@@ -45,6 +46,7 @@ class Store:
         self.minutes = MinuteStore(self._rows)
         self.beats = BeatStore(self._rows)
         self.snapshot = SnapshotStore(self._rows)
+        self.batches = BatchStore(self._rows)
         self.audit = AuditStore(self._rows)
 
     @property

@@ -10,9 +10,11 @@ from dynsched.domain.run import Run
 Shape = Callable[[Run, Run], bool]
 
 FIXED = (
-    "key", "tenant", "queue", "priority", "share", "needs", "retention", "payload",
-    "payload_ref", "forced", "generation", "created_at",
+    "key", "tenant", "queue", "share", "needs", "retention", "forced", "generation", "created_at",
+    "origin",
 )  # fmt: skip
+REPLAYED = ("priority", "payload", "payload_ref", "batch")
+"""What a replay may change, and only the first and last of them a pull back."""
 COUNTS = ("fence", "attempt", "spent", "losses", "replays")
 
 
@@ -55,6 +57,15 @@ def _replayed(before: Run, after: Run) -> bool:
     )
 
 
+def _pulled_back(before: Run, after: Run) -> bool:
+    poison = POISON_LOSSES - SUSPECT_LOSSES if before.losses == SUSPECT_LOSSES else 0
+    return (
+        _grows(before, after, replays=-1, losses=poison)
+        and after.batch == ""
+        and (after.payload, after.payload_ref) == (before.payload, before.payload_ref)
+    )
+
+
 def _cancelled(before: Run, after: Run) -> bool:
     tried = before.session is not None and _grows(before, after, attempt=1)
     return tried or _grows(before, after)
@@ -73,6 +84,7 @@ SHAPES: Mapping[Event, Shape] = {
     Event.RECLAIM: _reclaimed,
     Event.DUE: _grows,
     Event.REPLAY: _replayed,
+    Event.PULL_BACK: _pulled_back,
     Event.DISCARD: lambda before, after: _grows(before, after) and not before.hidden,
     Event.RESTORE: lambda before, after: _grows(before, after) and before.hidden,
     Event.ASK_CANCEL: lambda before, after: _grows(before, after) and after.cancel_requested,
@@ -94,6 +106,8 @@ def event_of(before: Run, after: Run) -> Event | None:
         return None
     for move in MOVES:
         fits = before.state in move.sources and after.state in move.targets
+        free = move.event in (Event.REPLAY, Event.PULL_BACK)
+        fits = fits and (free or all(getattr(after, n) == getattr(before, n) for n in REPLAYED))
         if fits and SHAPES[move.event](before, after):
             return move.event
     return None

@@ -1,0 +1,1 @@
+"""Replay batches: the rules, the crashes, the command line."""
