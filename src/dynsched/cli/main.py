@@ -6,6 +6,7 @@ import click
 
 from dynsched import __version__
 from dynsched.cli.command import Program
+from dynsched.cli.console import tui_command
 from dynsched.cli.dlq import dlq_group
 from dynsched.cli.importing import import_group
 from dynsched.cli.job import job_group
@@ -51,5 +52,6 @@ for command in (
     stats_command,
     tenant_group,
     import_group,
+    tui_command,
 ):
     main.add_command(command)
