@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+POINTER_BEFORE, POINTER_AFTER = 60, 15  # characters around a filter's fault that are shown
+
 
 class DynschedError(Exception):
     """Base of all errors that dynsched raises on purpose."""
@@ -33,6 +35,30 @@ class InvalidInput(DynschedError):
     def __init__(self, field: str, problem: str, mend: str = "") -> None:
         self.field, self.problem, self.mend = field, problem, mend
         super().__init__(f"{field}: {problem}" + (f" ({mend})" if mend else ""))
+
+
+class FilterError(InvalidInput):
+    """A filter cannot be read, or names what does not exist; it says where.
+
+    Args:
+        problem: what is wrong, one clause.
+        mend: what to write instead, one clause; may be empty.
+        column: where in the text, from 0; its length where something is missing at the end.
+        text: the whole filter.
+    """
+
+    code = "bad_filter"
+
+    def __init__(self, problem: str, mend: str, column: int, text: str) -> None:
+        self.column, self.text = column, text
+        super().__init__("filter", problem, mend)
+
+    def pointer(self) -> tuple[str, str]:
+        """Return two lines to show below the message: the text near the fault, and a caret."""
+        first = max(0, self.column - POINTER_BEFORE)
+        near = self.text[first : self.column + POINTER_AFTER]
+        shown = "".join(letter if letter.isprintable() else "?" for letter in near)
+        return shown, " " * (self.column - first) + "^"
 
 
 class NotFound(DynschedError):

@@ -70,12 +70,12 @@ class Program:
         return self("worker", "--once", "--app", APP, *options).out
 
     def dump(self) -> str:
-        """Return all that the store holds, as text; empty without a file."""
+        """Return all that the store holds but the audit, as text; empty without a file."""
         if not self.file.exists():
             return ""
         connection = sqlite3.connect(self.file)
         try:
-            return "\n".join(connection.iterdump())
+            return "\n".join(line for line in connection.iterdump() if "'audit#" not in line)
         finally:
             connection.close()
 

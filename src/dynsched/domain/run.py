@@ -37,6 +37,11 @@ class RunKind(StrEnum):
     MANUAL = "m"  # run-now and enqueue
     BACKFILL = "b"  # made by people for a past instant
 
+    @property
+    def word(self) -> str:
+        """Return the kind as people read it."""
+        return {"c": "scheduled", "m": "manual", "b": "backfill"}[self.value]
+
 
 @dataclass(frozen=True)
 class RunKey:

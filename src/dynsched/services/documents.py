@@ -15,7 +15,7 @@ from dynsched.domain.job import Job, Policies, Span
 from dynsched.domain.payload import Json
 from dynsched.domain.recurrence import Schedule
 from dynsched.domain.retry import RetryPolicy
-from dynsched.domain.run import Run, RunKind, RunState
+from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import Target
 from dynsched.services.capacity import why_words
 from dynsched.services.job_views import JobDetail, coming
@@ -25,8 +25,6 @@ from dynsched.storage.control import Tenant
 from dynsched.storage.runs import Attempt, ProgressNote
 
 Document = dict[str, Json]
-
-KINDS = {RunKind.CRON: "scheduled", RunKind.MANUAL: "manual", RunKind.BACKFILL: "backfill"}
 
 
 def instant(value: datetime | None) -> str | None:
@@ -61,7 +59,7 @@ def run_document(run: Run, *, job_name: str | None = None, lack: str = "") -> Do
         "job_id": run.job_id,
         "job_name": job_name,
         "tenant": run.tenant,
-        "kind": KINDS[run.key.kind],
+        "kind": run.key.kind.word,
         "scheduled_for": to_text(run.scheduled_for),
         "state": run.state.value,
         "reason": run.reason,

@@ -7,16 +7,18 @@ the store holds. Where no index leads to all rows, a bounded scan does, and the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 
 from dynsched.domain.instants import Clock, minute_of, minute_start, to_text
 from dynsched.domain.job import Job, Priority
+from dynsched.domain.masking import PLAIN, Masker
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.errors import NotFound
 from dynsched.services.capacity import Capacity, alive_sessions, is_overdue
 from dynsched.services.listing import READ_MAX, Listing, check_limit
+from dynsched.services.masked import Masked, masked_attempt, masked_progress
 from dynsched.storage.placement import ready_sort
 from dynsched.storage.runs import Attempt, ProgressNote
 from dynsched.storage.store import Store
@@ -104,10 +106,11 @@ def moment(run: Run) -> datetime:
     return run.available_at if run.ended_at is None else run.ended_at
 
 
-class RunViews:
-    """Reads runs for people; only reading, every list bounded."""
+class RunViews(Masked):
+    """Reads runs for people; only reading, every list bounded, secrets masked."""
 
-    def __init__(self, store: Store, *, clock: Clock) -> None:
+    def __init__(self, store: Store, *, clock: Clock, masker: Masker = PLAIN) -> None:
+        Masked.__init__(self, masker)
         self._store = store
         self._clock = clock
 
@@ -125,7 +128,7 @@ class RunViews:
             found = self._history(query, notes)
         else:
             found = [run for read in self._sources(query) for run in read(query, now, notes)]
-        return _listing(filter(query.fits, found), query.limit, notes)
+        return self._masked_list(_listing(filter(query.fits, found), query.limit, notes))
 
     def dead_runs(
         self,
@@ -145,10 +148,17 @@ class RunViews:
         found = self._store.runs.dead(most=most, signature=signature, hidden=discarded)
         if len(found) >= most:
             notes.append(f"only {most:,} dead runs were looked at")
-        return _listing(filter(query.fits, found), limit, notes)
+        return self._masked_list(_listing(filter(query.fits, found), limit, notes))
 
-    def show_run(self, run_id: str) -> RunDetail:
+    def _masked_list(self, found: Listing[Run]) -> Listing[Run]:
+        return replace(found, items=tuple(map(self.masked, found.items)))
+
+    def show_run(self, run_id: str, unmask: bool = False) -> RunDetail:
         """Return a run with its attempts.
+
+        Args:
+            run_id: the run.
+            unmask: hide nothing; for `Operations.unmask_run`, which asks who may see that.
 
         Raises:
             InvalidInput: the text is no run id.
@@ -160,13 +170,25 @@ class RunViews:
         payload = run.payload
         if payload is None and run.payload_ref is not None:
             payload = self._store.jobs.part(run.job_id, run.payload_ref)
-        return RunDetail(
+        detail = RunDetail(
             run=run,
             attempts=tuple(self._store.runs.attempts(run_id)),
             job=self._store.jobs.get(run.job_id),
             payload=payload,
             progress=self._store.runs.progress(run_id),
             lack=self.lacks([run]).get(run_id, ""),
+        )
+        return detail if unmask else self._masked_detail(detail)
+
+    def _masked_detail(self, detail: RunDetail) -> RunDetail:
+        payload, progress = detail.payload, detail.progress
+        return replace(
+            detail,
+            run=self.masked(detail.run),
+            attempts=tuple(masked_attempt(self.masker, one) for one in detail.attempts),
+            job=None if detail.job is None else self.masked(detail.job),
+            payload=None if payload is None else self.masker.json_text(payload),
+            progress=None if progress is None else masked_progress(self.masker, progress),
         )
 
     def capacity(self) -> Capacity:

@@ -243,9 +243,9 @@ class ControlStore:
             for name, row in zip(names, rows, strict=True)
         }
 
-    def all_tenants(self, *, most: int) -> list[Tenant]:
+    def all_tenants(self, *, most: int, after: str = "") -> list[Tenant]:
         """Read the tenants that have jobs or settings, in the order of their names."""
-        query = Query(Table.CONTROL, TENANTS, limit=min(most, PAGE))
+        query = Query(Table.CONTROL, TENANTS, after=after, limit=min(most, PAGE))
         return [_decode_tenant(row) for row in self._rows.all(query, most)]
 
     def write_tenant(self, tenant: Tenant) -> bool:

@@ -126,6 +126,11 @@ class JobStore:
         row = self._rows.engine.get(name_key(tenant, name))
         return None if row is None else cast(str, row.body["j"])
 
+    def find_many(self, names: Sequence[tuple[str, str]]) -> list[str | None]:
+        """Return the ids of the jobs of those tenants and names, in order. Cost: 1 unit each."""
+        rows = self._rows.engine.get_many([name_key(tenant, name) for tenant, name in names])
+        return [None if row is None else cast(str, row.body["j"]) for row in rows]
+
     def create(self, job: Job, parts: Sequence[Row], *, durable: bool = True) -> bool:
         """Write a job, its name and its parts together; False if the name is taken.
 
@@ -279,6 +284,11 @@ class JobStore:
         """Read a large part's text, None if it is gone."""
         row = self._rows.engine.get(part_key(job_id, digest))
         return None if row is None else cast(str, row.body["x"])
+
+    def parts(self, wanted: Sequence[tuple[str, str]]) -> list[str | None]:
+        """Read the texts of large parts, by job id and digest, in order; None if one is gone."""
+        rows = self._rows.engine.get_many([part_key(job_id, digest) for job_id, digest in wanted])
+        return [None if row is None else cast(str, row.body["x"]) for row in rows]
 
     def scan(self, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
         """Read a page of all job rows in no order; for sweeps and exports."""

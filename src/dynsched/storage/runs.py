@@ -99,6 +99,21 @@ class ProgressNote:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """A page of runs of one partition, newest sort key first.
+
+    Attributes:
+        rows: sort key and run; those that cannot be read are left out.
+        last: the sort key of the last row that was read, readable or not; empty without any.
+        cursor: continues behind it; None when there is nothing more.
+    """
+
+    rows: list[tuple[str, Run]]
+    last: str
+    cursor: str | None
+
+
 PROGRESS_SORT = "progress"  # behind the attempts' numbers
 
 
@@ -253,6 +268,31 @@ class RunStore:
         found.sort(key=lambda run: run.key.sort, reverse=True)
         yield from found[:most]
 
+    def newest(
+        self,
+        partition: str,
+        *,
+        index: bool = True,
+        after: str = "",
+        before: str | None = None,
+        limit: int,
+        cursor: str | None = None,
+    ) -> RunPage:
+        """Read one page of a partition from its end, between two sort keys. Cost: one query."""
+        query = Query(
+            Table.RUNS,
+            partition,
+            index=index,
+            after=after,
+            before=before,
+            limit=limit,
+            descending=True,
+        )
+        page = self._rows.engine.query(query, cursor)
+        rows = [(_sort_of(row, index=index), row) for row in page.rows]
+        runs = [(sort, run) for sort, row in rows for run in decode_each([row])]
+        return RunPage(runs, rows[-1][0] if rows else "", page.cursor)
+
     def scan(self, limit: int, cursor: str | None) -> tuple[list[Run], str | None]:
         """Read a page of all runs in no order; for the daily sweep."""
         page = self._rows.engine.scan(Table.RUNS, limit, cursor)
@@ -298,6 +338,10 @@ class RunStore:
             note=body.get("n", ""),
             at=from_ms(body["at"]),
         )
+
+
+def _sort_of(row: Row, *, index: bool) -> str:
+    return row.index[1] if index and row.index is not None else row.key.sk
 
 
 def _attempt_row(item: Attempt, token: str) -> Row:
