@@ -223,7 +223,9 @@ def build_dispatcher(base: Base) -> Dispatcher:
 
 def build_reaper(base: Base) -> Reaper:
     """Return a reaper replica."""
-    return Reaper(base.store, clock=base.clock, settings=base.settings, locks=base.locks)
+    # Not of the random source: a worker has a reaper too, and its name says nothing to anybody.
+    name = f"{socket.gethostname()[:40]}-{os.getpid()}-{base.store.token()}"
+    return Reaper(base.store, clock=base.clock, settings=base.settings, locks=base.locks, name=name)
 
 
 def build_worker(

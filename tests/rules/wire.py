@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dynsched.storage.engine import Delete, Engine, Key, Page, PutNew, Query, Replace, Table, Write
 from dynsched.testing.faults import Call, Fault, FaultyEngine
@@ -94,6 +94,13 @@ class Wire(FaultyEngine):
         if not query.index or not self._hidden:
             return page
         return Page([row for row in page.rows if row.key not in self._hidden], page.cursor)
+
+    def count(self, query: Query, most: int) -> int:
+        """Count rows; an index does not count what is hidden."""
+        if not query.index or not self._hidden:
+            return super().count(query, most)
+        page = self.query(replace(query, limit=max(most, 1) + len(self._hidden)))
+        return min(len(page.rows), most)
 
 
 def claims(call: Call) -> bool:

@@ -70,6 +70,9 @@ class DictEngine:
         rows = [row for row in self.rows.values() if row.key.table is query.table]
         return Page(rows=rows[: query.limit], cursor=None)
 
+    def count(self, query: Query, most: int) -> int:
+        return min(len(self.query(replace(query, limit=most)).rows), most)
+
     def scan(self, table: Table, limit: int, cursor: str | None = None) -> Page:
         return self.query(Query(table, "", limit=limit), cursor)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dynsched.bootstrap import build_operations, build_views, build_worker, init_store, open_base
+from dynsched.domain.health import Level
 from dynsched.domain.job import Job, JobState
 from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import Run, RunState
@@ -19,7 +20,7 @@ from dynsched.errors import InvalidInput, NotFound
 from dynsched.services.documents import job_document, run_document, seconds, stats_document
 from dynsched.services.slots import InlineSlots
 from dynsched.services.specs import AfterSpec, EverySpec, JobSpec, default_policies
-from dynsched.services.store_views import COUNT_MAX, Level
+from dynsched.services.store_views import COUNT_MAX
 from dynsched.services.views import JobQuery, RunQuery
 from dynsched.storage.engine import Replace
 from dynsched.storage.placement import job_key

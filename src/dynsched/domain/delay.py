@@ -9,13 +9,20 @@ from dynsched.domain.run import Run, RunState
 WAITING = frozenset({RunState.READY, RunState.FAILED})
 
 
-def scheduling_delay(run: Run, now: datetime) -> timedelta | None:
+def scheduling_delay(
+    run: Run, now: datetime, *, started: datetime | None = None
+) -> timedelta | None:
     """Return a run's delay; None if it never started and never will, or need not start yet.
 
     It is due at its scheduled instant, or later if it was made to wait: pacing and a spread over a
     window are no delay, waiting at a cap or for another run is. A retry is no first start.
+
+    Args:
+        run: as it is stored.
+        now: the present instant.
+        started: when it is being started for the first time, before its row says so.
     """
-    started, claims = run.first_started_at, 1
+    started, claims = started or run.first_started_at, 1
     if started is None and run.state is RunState.LEASED:
         started = run.leased_at
     if started is None:

@@ -15,9 +15,11 @@ from datetime import datetime, timedelta
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import Clock, minute_of, minute_start
 from dynsched.domain.selection import shards_to_serve
+from dynsched.services.beats import Beats
 from dynsched.services.serving import CHUNK, JobServer, Served
 from dynsched.services.skew import check_clock
 from dynsched.settings import Settings
+from dynsched.storage.beats import DISPATCHER
 from dynsched.storage.control import Cursor
 from dynsched.storage.runs import RunApplied
 from dynsched.storage.store import Store
@@ -72,6 +74,7 @@ class Dispatcher:
         self._name = name
         self._server = JobServer(store, settings=settings)
         self._report = TickReport()
+        self._beats = Beats(store, role=DISPATCHER, name=name)
 
     @property
     def period(self) -> timedelta:
@@ -109,7 +112,22 @@ class Dispatcher:
                 continue  # another replica took the shard in this moment
             self._walk(owned, times, self._visit_due)
             self._walk(retry[shard], times, self._visit_retry)
+        self._tell(report, now - minute_start(min(one.minute for one in (*due, *retry))))
         return report
+
+    def end(self) -> None:
+        """Take the sign of life away, when no more ticks follow."""
+        self._beats.end()
+
+    def _tell(self, report: TickReport, lag: timedelta) -> None:
+        done = {
+            "jobs served": report.served.jobs,
+            "runs made": report.served.created,
+            "skipped": report.served.skipped,
+            "retries due": report.promoted,
+            "late": report.late,
+        }
+        self._beats.note(self._clock.now(), done, lag=lag)
 
     def _cursors(self, kind: str) -> list[Cursor]:
         topology = self._store.topology

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta
 
+from dynsched.domain.health import Level
 from dynsched.domain.instants import EPOCH, to_text
 from dynsched.domain.job import Job, Policies, Span
 from dynsched.domain.payload import Json
@@ -20,7 +21,7 @@ from dynsched.domain.target import Target
 from dynsched.services.capacity import why_words
 from dynsched.services.job_views import JobDetail, coming
 from dynsched.services.run_views import RunDetail
-from dynsched.services.store_views import Level, Stats
+from dynsched.services.store_views import Stats
 from dynsched.storage.control import Tenant
 from dynsched.storage.runs import Attempt, ProgressNote
 

@@ -58,13 +58,26 @@ class Ending:
 
 
 class Endings:
-    """Writes ways out for one process."""
+    """Writes ways out for one process.
 
-    def __init__(self, store: Store, *, clock: Clock, rng: Random, desk: PermitDesk) -> None:
+    Args:
+        on_move: told each way out that was written.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        rng: Random,
+        desk: PermitDesk,
+        on_move: Callable[[Transition], None],
+    ) -> None:
         self._store = store
         self._clock = clock
         self._rng = rng
         self._desk = desk
+        self._on_move = on_move
         self._alerted: dict[str, datetime] = {}
 
     def write(self, endings: Sequence[Ending]) -> list[Run | None]:
@@ -121,6 +134,7 @@ class Endings:
     def _follow(self, item: InHand, move: Transition) -> None:
         """Do what follows a way out: hints and marks, which may all be lost without harm."""
         log_move(None if item.job is None else item.job.name, move)
+        self._on_move(move)
         if item.run.state is RunState.DEAD:
             self._alert(item.run)
         try:

@@ -102,6 +102,7 @@ def run_dispatcher(dispatcher: Dispatcher, clock: Clock, stopper: Stopper) -> No
         return dispatcher.period.total_seconds()
 
     every(clock, stopper, period, step)
+    attempt(stopper, dispatcher.end)
 
 
 def run_reaper(reaper: Reaper, clock: Clock, settings: Settings, stopper: Stopper) -> None:
@@ -116,6 +117,7 @@ def run_reaper(reaper: Reaper, clock: Clock, settings: Settings, stopper: Stoppe
         return False
 
     every(clock, stopper, settings.reaper_period.total_seconds, step)
+    attempt(stopper, reaper.end)
 
 
 @contextmanager

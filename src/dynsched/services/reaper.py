@@ -14,11 +14,14 @@ from datetime import datetime, timedelta
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import EPOCH, Clock
 from dynsched.domain.run import Run, RunState, parse_run_id
+from dynsched.services.beats import Beats
 from dynsched.services.endings import attempt_expiry
 from dynsched.services.session import SessionLocks
 from dynsched.services.skew import check_clock
+from dynsched.services.statistics import Statistics
 from dynsched.services.sweep import DailySweep
 from dynsched.settings import Settings
+from dynsched.storage.beats import REAPER
 from dynsched.storage.control import Session
 from dynsched.storage.runs import Attempt, RunApplied
 from dynsched.storage.store import Store
@@ -51,16 +54,22 @@ class SweepReport:
 
 
 class Reaper:
-    """One replica; any number may sweep at once."""
+    """One replica; any number may sweep at once.
+
+    Args:
+        name: unique among replicas.
+    """
 
     def __init__(
-        self, store: Store, *, clock: Clock, settings: Settings, locks: SessionLocks
+        self, store: Store, *, clock: Clock, settings: Settings, locks: SessionLocks, name: str
     ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
         self._locks = locks
         self._report = SweepReport()
+        self._statistics = Statistics(store)
+        self._beats = Beats(store, role=REAPER, name=name)
 
     def sweep(self) -> SweepReport:
         """Make one pass over the sessions, and once a day over all runs.
@@ -74,6 +83,7 @@ class Reaper:
         sessions = self._store.control.sessions()
         now = self._clock.now()
         check_clock(self._store.engine.store_time(), now, self._settings)
+        self._statistics.turn(now)
         dead_here = set(self._locks.dead())
         for session in sessions:
             if not session.open:
@@ -86,7 +96,15 @@ class Reaper:
         )
         if self._store.control.take_sweep(now, self._settings.sweep_period):
             self._sweep_all(now)
+        self._statistics.write_by(now)
+        done = {"sessions closed": report.closed, "runs returned": report.returned}
+        self._beats.note(now, done | {"late": report.late, "failed": report.failed})
         return report
+
+    def end(self) -> None:
+        """Write what is left and take the sign of life away, when no more sweeps follow."""
+        self._statistics.write(self._clock.now())
+        self._beats.end()
 
     def sweep_host(self) -> SweepReport:
         """Return the runs of this host's processes that are gone, without waiting for their lease.
@@ -103,9 +121,11 @@ class Reaper:
             self._store.refresh_by(self._clock.now())
             sessions = self._store.control.sessions()
             now = self._clock.now()
+            self._statistics.turn(now)
             for session in sessions:
                 if session.open and session.session in dead:
                     self._close(session, now)
+            self._statistics.write_by(now)
             self._forget_locks(dead, {session.session for session in sessions})
         return report
 
@@ -190,6 +210,7 @@ class Reaper:
             outcome = self._store.runs.apply(move)
             if isinstance(outcome, RunApplied):
                 self._report.returned += 1
+                self._statistics.moved(move)
                 self._follow(run, outcome.run)
                 return True
             run = outcome.current

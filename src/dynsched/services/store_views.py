@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import product
 
+from dynsched.domain.health import Level
 from dynsched.domain.instants import Clock, minute_of, minute_start
 from dynsched.domain.job import Priority
 from dynsched.domain.run import Run, RunState
@@ -35,23 +36,6 @@ JOB_PAGES = 40
 DAMAGED = "damaged"
 DAMAGE = (InvalidInput, ValueError, LookupError, TypeError, AttributeError)
 """What decoding a damaged row may raise; faults of the store are others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """How many rows there are.
-
-    Attributes:
-        count: as far as was counted.
-        at_least: there may be more.
-    """
-
-    count: int
-    at_least: bool = False
-
-    def __str__(self) -> str:
-        """Return the count for people: `10,000+` if there may be more."""
-        return f"{self.count:,}" + ("+" if self.at_least else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dynsched.services.groups import GroupViews
 from dynsched.services.job_search import JobSearch
 from dynsched.services.job_views import JobDetail, JobQuery
 from dynsched.services.listing import Listing
 from dynsched.services.run_views import RunDetail, RunQuery, RunViews
-from dynsched.services.search import Found, RunSearch
+from dynsched.services.search import Found
 from dynsched.services.store_views import Stats, StoreViews
 
 __all__ = ["Found", "JobDetail", "JobQuery", "Listing", "RunDetail", "RunQuery", "Stats", "Views"]
 
 
-class Views(JobSearch, RunViews, RunSearch, StoreViews):
+class Views(JobSearch, RunViews, GroupViews, StoreViews):
     """All that can be read of a store, each answer bounded; no rule of its own."""

@@ -37,6 +37,7 @@ from dynsched.services.scan import LaneName, Scanner
 from dynsched.services.session import SessionKeeper
 from dynsched.services.slots import Work
 from dynsched.services.start import Starter
+from dynsched.services.statistics import Statistics
 from dynsched.settings import Settings
 from dynsched.storage.runs import RunApplied
 from dynsched.storage.store import Store
@@ -110,9 +111,11 @@ class Worker:
         self._settings = settings
         self._keeper, self._hand, self._slots, self._reaper = keeper, hand, slots, reaper
         self._queues = tuple(queues)
-        self._desk = PermitDesk(store)
+        self._desk, self._statistics = PermitDesk(store), Statistics(store)
         self._look = Look(store, clock=clock, desk=self._desk)
-        self._endings = Endings(store, clock=clock, rng=rng, desk=self._desk)
+        self._endings = Endings(
+            store, clock=clock, rng=rng, desk=self._desk, on_move=self._statistics.moved
+        )
         self._progress = ProgressNotes(store, clock=clock, hand=hand)
         self._turns = WeightedTurns()
         self._refusals = Refusals(
@@ -165,9 +168,15 @@ class Worker:
         Raises:
             StoreError: the store failed; what was not written is kept for the next poll.
         """
+        now = self._clock.now()
+        self._statistics.turn(now)
+        report = self._step(now)
+        self._statistics.write_by(now)
+        return report
+
+    def _step(self, now: datetime) -> PollReport:
         self.wake.clear()
         report = PollReport()
-        now = self._clock.now()
         self._return_stranded(now)
         self._flush(report, now)
         session = self._present_session(now)
@@ -182,7 +191,10 @@ class Worker:
 
     def close(self) -> None:
         """Write what is left and close the session; called once drained."""
-        self._flush(PollReport(), self._clock.now())
+        now = self._clock.now()
+        self._statistics.turn(now)
+        self._flush(PollReport(), now)
+        self._statistics.write(now)
         self._keeper.close()
 
     def _peek(self, tenant: str) -> bool:
@@ -451,6 +463,7 @@ class Worker:
             if self._keeper.alive(item.session):
                 item.started_at = self._clock.now()
                 item.number, item.fence = item.run.attempt + 1, item.run.fence
+                self._statistics.started(item.run, item.started_at)
                 self._slots.start(work)
                 count += 1
             else:

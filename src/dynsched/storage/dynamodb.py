@@ -37,6 +37,7 @@ from dynsched.errors import (
     Unavailable,
 )
 from dynsched.storage import dynamodb_answers as answers
+from dynsched.storage.dynamodb_queries import count_request, counted, query_request
 from dynsched.storage.engine import (
     Applied,
     Delete,
@@ -52,9 +53,7 @@ from dynsched.storage.engine import (
 )
 from dynsched.storage.item import (
     BATCH_GET_KEYS,
-    INDEX_PARTITION,
     INDEX_SORT,
-    PARTITION,
     SORT,
     Item,
     cursor_text,
@@ -243,31 +242,28 @@ class DynamoEngine:
         return self._page("query", query.table, request, outside={query.after, query.before})
 
     def _query_request(self, query: Query) -> dict[str, Any]:
-        partition, sort = (INDEX_PARTITION, INDEX_SORT) if query.index else (PARTITION, SORT)
-        request: dict[str, Any] = {
-            "TableName": self._names[query.table],
-            "Limit": query.limit,
-            "ScanIndexForward": not query.descending,
-        }
-        if query.index:
-            request["IndexName"] = self._index_name(query.table)
-        else:
-            request["ConsistentRead"] = True
-        condition, values = f"{partition} = :partition", {":partition": {"S": query.partition}}
-        if query.after:
-            values[":after"] = {"S": query.after}
-        if query.before is not None:
-            values[":before"] = {"S": query.before}
-        if query.after and query.before is not None:
-            condition += f" AND {sort} BETWEEN :after AND :before"
-        elif query.after:
-            condition += f" AND {sort} > :after"
-        elif query.before is not None:
-            condition += f" AND {sort} < :before"
-        return request | {
-            "KeyConditionExpression": condition,
-            "ExpressionAttributeValues": values,
-        }
+        index = self._index_name(query.table) if query.index else None
+        return query_request(query, self._names[query.table], index)
+
+    def count(self, query: Query, most: int) -> int:
+        """Count the rows of a query, a request for each MB of them; no body is sent.
+
+        Consistency and cost: those of `query`.
+
+        Raises:
+            InvalidInput: the table has no index.
+        """
+        if most < 1 or (query.before is not None and query.before <= query.after):
+            return 0
+        request = count_request(self._query_request(query), most)
+        outside, found = {query.after, query.before}, 0
+        while True:
+            answer = self._send("query", request)
+            found += counted(request, answer, outside)
+            last = answer.get("LastEvaluatedKey")
+            if not last or found >= most:
+                return min(found, most)
+            request["ExclusiveStartKey"] = last
 
     def scan(self, table: Table, limit: int, cursor: str | None = None) -> Page:
         """Read a page of a whole table, in no order.

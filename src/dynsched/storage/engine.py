@@ -173,6 +173,13 @@ class Engine(Protocol):
     def query(self, query: Query, cursor: str | None = None) -> Page:
         """Read a page: the base table strongly, an index as it has settled."""
 
+    def count(self, query: Query, most: int) -> int:
+        """Count the rows of a query without their bodies, no further than `most`.
+
+        The query's bounds hold, its limit and direction say nothing here. Costs what reading the
+        same rows costs on DynamoDB, and as good as nothing on SQLite.
+        """
+
     def scan(self, table: Table, limit: int, cursor: str | None = None) -> Page:
         """Read a page of all rows of a table in no order; for daily sweeps and exports."""
 

@@ -18,6 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from datetime import datetime
 from threading import Lock
 from typing import Final, TypedDict
@@ -44,6 +45,8 @@ WRITE_BYTES: Final = 1024
 """Bytes that one write unit pays for."""
 READ_BYTES: Final = 4096
 """Bytes that one strong read unit pays for."""
+PAGE_BYTES: Final = 1024 * 1024
+"""Bytes that DynamoDB looks at in one request of a query."""
 UNLABELLED: Final = ""
 """The label of what is counted outside of any `MeteringEngine.label`."""
 
@@ -192,6 +195,24 @@ class MeteringEngine:
         place = self._index_place(query.table) if query.index else query.table.value
         self._count("query", {(place, "read"): read_units(size, strong=not query.index)})
         return page
+
+    def count(self, query: Query, most: int) -> int:
+        """Pass on, and count what reading the counted rows costs, in pages of at most 1 MB.
+
+        Their sizes are read from the engine below, uncounted.
+        """
+        found = self._engine.count(query, most)
+        size, left, cursor = 0, found, None
+        while left > 0:
+            page = self._engine.query(replace(query, limit=min(left, 1_000)), cursor)
+            size += sum(row_size(row) for row in page.rows)
+            left, cursor = left - len(page.rows), page.cursor
+            if cursor is None:
+                break
+        place = self._index_place(query.table) if query.index else query.table.value
+        units = read_units(size, strong=not query.index)
+        self._count("count", {(place, "read"): units}, 1 + size // PAGE_BYTES)
+        return found
 
     def scan(self, table: Table, limit: int, cursor: str | None = None) -> Page:
         """Pass on, and count a strong read of the rows of the page together."""

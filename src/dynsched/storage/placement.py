@@ -24,6 +24,8 @@ SESSIONS = "sessions"
 CURSORS = "cursors"
 TENANTS = "tenants"
 QUEUES = "queues"
+MINUTES = "minutes"
+BEATS = "beats"
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,8 +250,7 @@ class RunStore:
 
     def count(self, partition: str, *, most: int) -> int:
         """Count the rows of an index partition, no further than `most`."""
-        query = Query(Table.RUNS, partition, index=True, limit=min(most, PAGE))
-        return sum(1 for _ in self._rows.all(query, most))
+        return self._rows.engine.count(Query(Table.RUNS, partition, index=True), most)
 
     def history(self, job_id: str, *, most: int, before: datetime | None = None) -> Iterator[Run]:
         """Read a job's runs, newest instant first, strongly; merged over its partitions."""

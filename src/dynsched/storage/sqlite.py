@@ -100,6 +100,10 @@ class SqliteEngine:
         full = len(rows) == query.limit
         return Page(rows, sql.cursor_after(query, rows[-1]) if full else None)
 
+    def count(self, query: Query, most: int) -> int:
+        """Count rows in the index that a query would walk; no row is read."""
+        return int(self._read(*sql.count(query, max(most, 0)))[0])
+
     def scan(self, table: Table, limit: int, cursor: str | None = None) -> Page:
         """Read a page of a table in the order in which its rows were made."""
         assert limit >= 1

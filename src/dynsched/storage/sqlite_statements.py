@@ -233,6 +233,23 @@ def _page(table: Table, where: str, order: str) -> str:
     )
 
 
+@cache
+def _count(table: Table, where: str) -> str:
+    # The limit is within, so that the index is walked no further; no row is touched.
+    return f"select count(*) from (select 1 from {table} where {where} limit ?)"
+
+
+def count(query: Query, most: int) -> tuple[str, Parameters]:
+    """Return the statement that counts a query's rows, no further than `most`."""
+    partition, sort = ("ipk", "isk") if query.index else ("pk", "sk")
+    where, values = [f"{partition} = ?"], [query.partition]
+    for mark, bound in ((">", query.after or None), ("<", query.before)):
+        if bound is not None:
+            where.append(f"{sort} {mark} ?")
+            values.append(bound)
+    return _count(query.table, " and ".join(where)), [*values, most]
+
+
 def page(query: Query, cursor: str | None) -> tuple[str, Parameters]:
     """Return the statement for one page of a query.
 

@@ -93,6 +93,10 @@ class SteadyEngine:
         """Read a page of a query."""
         return self._again(lambda: self._engine.query(query, cursor))
 
+    def count(self, query: Query, most: int) -> int:
+        """Count the rows of a query."""
+        return self._again(lambda: self._engine.count(query, most))
+
     def scan(self, table: Table, limit: int, cursor: str | None = None) -> Page:
         """Read a page of a table."""
         return self._again(lambda: self._engine.scan(table, limit, cursor))

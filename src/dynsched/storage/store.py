@@ -8,9 +8,12 @@ from random import Random
 from dynsched.domain.instants import Clock, minute_of
 from dynsched.errors import NotInitialised
 from dynsched.storage.audit import AuditStore
+from dynsched.storage.beats import BeatStore
 from dynsched.storage.control import ControlStore, Cursor
+from dynsched.storage.dead import DeadStore
 from dynsched.storage.engine import Engine
 from dynsched.storage.jobs import JobStore
+from dynsched.storage.minutes import MinuteStore
 from dynsched.storage.placement import MapEntry, Topology
 from dynsched.storage.rows import Rows
 from dynsched.storage.runs import RunStore
@@ -36,8 +39,11 @@ class Store:
         self._read_at: datetime | None = None
         self.jobs = JobStore(self._rows)
         self.runs = RunStore(self._rows)
+        self.dead = DeadStore(self._rows)
         self.control = ControlStore(self._rows)
         self.audit = AuditStore(self._rows)
+        self.minutes = MinuteStore(self._rows)
+        self.beats = BeatStore(self._rows)
 
     @property
     def topology(self) -> Topology:

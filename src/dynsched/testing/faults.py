@@ -13,7 +13,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeVar
@@ -105,6 +105,11 @@ class _Around:
         """Read a page of a query."""
         call = self._call("query", query=query)
         return self._around(call, lambda: self._engine.query(query, cursor))
+
+    def count(self, query: Query, most: int) -> int:
+        """Count the rows of a query."""
+        call = self._call("count", query=query)
+        return self._around(call, lambda: self._engine.count(query, most))
 
     def scan(self, table: Table, limit: int, cursor: str | None = None) -> Page:
         """Read a page of a table."""
@@ -310,6 +315,16 @@ class LaggingEngine(_Around):
             self._settle()
             shown = list(self._shown.get((query.table, query.partition), {}).values())
         return _page(query, shown, cursor)
+
+    def count(self, query: Query, most: int) -> int:
+        """Count rows; those of an index as it has settled by now."""
+        if not query.index:
+            return super().count(query, most)
+        with self._lock:
+            self._settle()
+            shown = list(self._shown.get((query.table, query.partition), {}).values())
+        every = replace(query, limit=len(shown) + 1)
+        return min(len(_page(every, shown, None).rows), max(most, 0))
 
     def write(self, write: Write, *, durable: bool = False) -> Outcome:
         """Make one guarded write, shown in the index later."""
