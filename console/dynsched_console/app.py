@@ -16,6 +16,7 @@ from textual.dom import DOMNode
 
 from dynsched.bootstrap import Base
 from dynsched.domain.access import Access
+from dynsched.domain.filters import parse
 from dynsched.errors import InvalidInput
 from dynsched_console import clipboard, dialogs, filterline, goto, sheet, table
 from dynsched_console.clipboard import CopiedText, Copy, CopyMenu, copy_by_program
@@ -244,7 +245,7 @@ class Console(App[None]):
         if not text or not isinstance(screen, ListScreen):
             return
         try:
-            screen.check_filter(text)
+            parse(text, screen.vocabulary)
         except InvalidInput as error:
             self.notify(str(error), severity="error", markup=False)
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,6 +12,9 @@ from textual.message import Message
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
+from dynsched.domain.completion import complete
+from dynsched.domain.filters import parse
+from dynsched.domain.vocabulary import Vocabulary
 from dynsched.errors import InvalidInput
 from dynsched_console.text import Line, Piece, line, render, render_lines
 from dynsched_console.themes import Tone
@@ -20,42 +23,22 @@ INDENT = 3  # columns before the text of the filter
 
 
 class Words(Suggester):
-    """Completes the qualifier or the value that is being typed.
+    """Completes the qualifier or the value that is being typed at the end.
 
     Args:
-        names: all qualifiers.
-        values: what some of them may be.
+        vocabulary: what may be asked for.
     """
 
-    def __init__(self, names: Iterable[str], values: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
-        self._names = sorted(names)
-        self._values = values
+        self._vocabulary = vocabulary
 
     async def get_suggestion(self, value: str) -> str | None:
         """Return the text with its last word completed; None if nothing fits."""
-        return self.complete(value)
-
-    def complete(self, text: str) -> str | None:
-        """Return the text with its last word completed; None if nothing fits.
-
-        >>> Words(["state", "started"], {"state": ["dead", "done"]}).complete("-state:de")
-        '-state:dead'
-        """
-        head, word = _last_word(text)
-        sign = "-" if word.startswith("-") else ""
-        name, colon, value = word.removeprefix("-").partition(":")
-        if not colon:
-            found = [f"{one}:" for one in self._names if name and one.startswith(name)]
-            return f"{head}{sign}{found[0]}" if found else None
-        before, comma, part = value.rpartition(",")
-        known = [one for one in self._values.get(name, ()) if part and one.startswith(part)]
-        return f"{head}{sign}{name}:{before}{comma}{known[0]}" if known else None
-
-
-def _last_word(text: str) -> tuple[str, str]:
-    start = text.rfind(" ") + 1
-    return text[:start], text[start:]
+        if not value or value[-1].isspace():
+            return None
+        found = [one.apply(value) for one in complete(value, len(value), self._vocabulary)]
+        return next((text for text in found if text != value), None)
 
 
 class FilterInput(Input):
@@ -108,8 +91,7 @@ class FilterLine(Vertical):
     """The filter with its status, and below it the error of a filter that cannot be read.
 
     Args:
-        check: raises `InvalidInput` for a text that is no filter; with `column` if it knows where.
-        words: completes what is typed.
+        vocabulary: what may be asked for.
     """
 
     class Accepted(Message):
@@ -122,12 +104,12 @@ class FilterLine(Vertical):
     class Closed(Message):
         """Editing has ended; the focus may go back."""
 
-    def __init__(self, *, check: Callable[[str], None], words: Words) -> None:
+    def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__()
-        self._check = check
+        self._vocabulary = vocabulary
         self.text = ""
         self._input = FilterInput()
-        self._input.suggester = words
+        self._input.suggester = Words(vocabulary)
         self._status = Static(classes="status")
         self._error = Static(classes="error")
         self._error.display = False
@@ -148,7 +130,7 @@ class FilterLine(Vertical):
 
     def say(self, status: Sequence[Piece]) -> None:
         """Show what the filter found."""
-        columns = max(self.app.size.width - 24, 16)
+        columns = max(self.app.size.width * 3 // 4 - 2, 16)
         self._status.update(render(status, self.app.theme, columns))
 
     def edit(self, history: list[str]) -> None:
@@ -165,7 +147,7 @@ class FilterLine(Vertical):
         """Take the filter if it can be read; else say where it cannot."""
         event.stop()
         try:
-            self._check(event.value)
+            parse(event.value, self._vocabulary)
         except InvalidInput as error:
             self._explain(error)
             return

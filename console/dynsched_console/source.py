@@ -14,10 +14,13 @@ from typing import TypeVar
 
 from dynsched.bootstrap import Base, build_operations, build_views
 from dynsched.domain.access import Access, Action
-from dynsched.domain.run import Run, RunState
-from dynsched.services.run_views import RunDetail, RunQuery
-from dynsched_console.awaited import Health, Severity, Verdict, WorkerLine
-from dynsched_console.found import Found
+from dynsched.domain.audit import AuditEntry
+from dynsched.domain.explanation import Explanation
+from dynsched.domain.health import Health
+from dynsched.domain.run import Run
+from dynsched.services.run_views import RunDetail
+from dynsched.services.search import Found
+from dynsched_console.awaited import health_of
 
 T = TypeVar("T")
 
@@ -27,11 +30,15 @@ class RunScene:
     """All that the screen of one run shows.
 
     Attributes:
-        detail: the run with its attempts.
+        detail: the run with its attempts, secrets masked.
+        why: where it is and why, in sentences.
+        audit: what people did to it, newest first.
         at: when it was read.
     """
 
     detail: RunDetail
+    why: Explanation
+    audit: tuple[AuditEntry, ...] = ()
     at: datetime
 
 
@@ -69,51 +76,11 @@ class Source:
 
     def health(self) -> Health:
         """Return the store's state at a glance."""
-        stats = self.views.stats()
-        dead = stats.runs["dead"]
-        level = Severity.BAD if dead.count else Severity.OK
-        return Health(
-            at=stats.now,
-            verdicts=(
-                Verdict(level=Severity.OK, topic="late", sentence="nothing is late"),
-                Verdict(level=Severity.OK, topic="stuck", sentence="nothing is stuck"),
-                Verdict(level=level, topic="broken", sentence=f"{dead} runs are dead"),
-                Verdict(level=Severity.OK, topic="hurt", sentence="no tenant is hurt"),
-            ),
-            leased=stats.runs["leased"],
-            failed=stats.runs["failed"],
-            dead=dead,
-            discarded=stats.runs["discarded"],
-            jobs_by_state=stats.jobs,
-            cursor_lags=stats.cursor_lags,
-            slots=stats.slots,
-            workers=tuple(
-                WorkerLine(
-                    session=one.session,
-                    host=one.host,
-                    pid=one.pid,
-                    slots=one.slots,
-                    leased=0,
-                    queues=one.queues,
-                    last_beat=None,
-                    expires_at=one.expires_at,
-                    open=one.open,
-                )
-                for one in self.base.store.control.sessions()
-            ),
-        )
+        return health_of(self.views.stats(), self.base.store.control.sessions())
 
     def find_runs(self, text: str, *, limit: int, cursor: str | None = None) -> Found[Run]:
         """Return one page of the runs that a filter names."""
-        del cursor
-        states = frozenset(
-            RunState(word.removeprefix("state:"))
-            for word in text.split()
-            if word.startswith("state:")
-        )
-        found = self.views.list_runs(RunQuery(states=states, limit=limit))
-        count = len(found.items)
-        return Found(items=found.items, matched=count, examined=count, notes=found.notes)
+        return self.views.find_runs(text, limit=limit, cursor=cursor)
 
     def job_names(self, job_ids: Sequence[str]) -> Mapping[str, str]:
         """Return the names of jobs by their ids."""
@@ -121,20 +88,22 @@ class Source:
 
     def run(self, run_id: str) -> RunScene:
         """Return one run with all that belongs to it."""
-        return RunScene(detail=self.views.show_run(run_id), at=self.now())
+        return RunScene(
+            detail=self.views.show_run(run_id),
+            why=self.views.why_run(run_id),
+            at=self.now(),
+        )
 
     # changing: each of these passes the gate of the core
 
     def cancel(self, run_id: str, *, reason: str) -> Run:
         """Cancel a run, or ask the worker that has it to stop."""
-        return self.operations.cancel(run_id, reason=reason or "cancelled by hand")
+        return self.operations.cancel(run_id, reason=reason)
 
     def replay(self, run_id: str, *, reason: str) -> Run:
         """Bring a dead run back."""
-        del reason
-        return self.operations.replay(run_id)
+        return self.operations.replay(run_id, reason=reason)
 
     def discard(self, run_id: str, *, reason: str) -> Run:
         """Hide a dead run."""
-        del reason
-        return self.operations.discard(run_id)
+        return self.operations.discard(run_id, reason=reason)

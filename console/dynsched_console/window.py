@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from dynsched_console.found import Found
+from dynsched.services.search import Found
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ class _Page(Generic[T]):
     """One read: where it began, what it brought, where the next one begins."""
 
     start: str | None
-    end: str | None
+    found: Found[T]
     rows: dict[str, T] = field(default_factory=dict)
 
 
@@ -35,18 +35,15 @@ class Window(Generic[T]):
         key: the text that names a row for good.
 
     >>> window = Window[str](key=str)
-    >>> window.replace(0, [Found(items=("a", "b"), cursor="2")])
-    >>> window.append(Found(items=("b", "c"), cursor=None))
-    >>> list(window.rows()), window.more
-    (['a', 'b', 'c'], False)
+    >>> window.replace(0, [Found(items=("a", "b"), matched=2, examined=2, cursor="2")])
+    >>> window.append(Found(items=("b", "c"), matched=2, examined=9))
+    >>> list(window.rows()), window.more, window.examined
+    (['a', 'b', 'c'], False, 11)
     """
 
     def __init__(self, *, key: Callable[[T], str]) -> None:
         self._key = key
         self._pages: list[_Page[T]] = []
-        self.matched = 0
-        self.examined = 0
-        self.notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return sum(len(page.rows) for page in self._pages)
@@ -66,12 +63,27 @@ class Window(Generic[T]):
     @property
     def next(self) -> str | None:
         """Return where the page behind the last one begins; None at the end."""
-        return self._pages[-1].end if self._pages else None
+        return self._pages[-1].found.cursor if self._pages else None
 
     @property
     def more(self) -> bool:
         """Return whether there is a page behind the last one."""
         return self.next is not None
+
+    @property
+    def examined(self) -> int:
+        """Return how many rows were looked at for the pages that are held."""
+        return sum(page.found.examined for page in self._pages)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what was not looked at, each sentence once."""
+        return tuple(dict.fromkeys(note for page in self._pages for note in page.found.notes))
+
+    @property
+    def tested(self) -> tuple[str, ...]:
+        """Return the qualifiers that were tested row by row."""
+        return self._pages[0].found.tested if self._pages else ()
 
     @property
     def full(self) -> bool:
@@ -81,8 +93,6 @@ class Window(Generic[T]):
     def clear(self) -> None:
         """Hold nothing."""
         self._pages = []
-        self.matched = self.examined = 0
-        self.notes = ()
 
     def pages_of(self, first: int, last: int) -> tuple[int, list[str | None]]:
         """Return which page holds row `first`, and where it and those up to row `last` begin."""
@@ -114,25 +124,14 @@ class Window(Generic[T]):
             for page in behind:
                 page.rows = {key: row for key, row in page.rows.items() if key not in held}
             self._pages += behind
-        if founds:
-            self._note(founds[-1], fresh=number == 0)
 
     def append(self, found: Found[T]) -> None:
         """Add the page behind the last one."""
         self._add(self.next, found)
-        self._note(found, fresh=False)
 
     def _add(self, start: str | None, found: Found[T]) -> None:
         fresh = {self._key(row): row for row in found.items}
         for page in self._pages:
             for key in fresh.keys() & page.rows.keys():
                 del page.rows[key]
-        self._pages.append(_Page(start, found.cursor, fresh))
-
-    def _note(self, found: Found[T], *, fresh: bool) -> None:
-        if fresh:
-            self.matched, self.examined = found.matched, found.examined
-        else:
-            self.matched = max(len(self), found.matched)
-            self.examined = max(self.examined, found.examined, self.matched)
-        self.notes = found.notes
+        self._pages.append(_Page(start, found, fresh))

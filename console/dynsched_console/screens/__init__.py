@@ -4,11 +4,11 @@ A screen of many things subclasses `screens.listing.ListScreen[T]` and declares:
 
 - `name_of_place`, which `:name filter` goes to; `columns`, a tuple of `table.Column`
   (its `rank` says which leave first on 80 columns, its `letter` sorts after `s`);
-- `fetch(text, cursor, limit)`: a plain blocking call on `self.source` that returns a page `Found`;
-  it runs in a thread, so it touches no widget;
+- `fetch(text, cursor, limit)`: a plain blocking call on `self.source` that returns a page `Found`
+  (`listing.mapped` puts richer items into one); it runs in a thread, so it touches no widget;
 - `key(item)`: the text that names a row for good; cursor, marks and scroll stay with it;
-- `check_filter(text)`: raises `InvalidInput` (with `column`) for what cannot be read;
-- `words`: names and values for completion;
+- `vocabulary`: what its filter may ask for (`dynsched.domain.vocabulary`); reading, completion and
+  the caret under a mistake follow from it;
 - `open_item(item)`: what Enter does, mostly `self.desk.visit(Link(place=..., subject=...))`;
 - `empty()`: what to say when nothing is there; say since when, it is a good sign mostly;
 - `detail(item)`: lines of the pane that `i` toggles; `copies(item)`: what `y` offers.

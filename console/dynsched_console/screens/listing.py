@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from textual import work
@@ -11,11 +11,12 @@ from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import DataTable, Static
 
+from dynsched.domain.filters import RUNS, Vocabulary
+from dynsched.services.search import Found
 from dynsched_console.chrome import KeyHints
 from dynsched_console.clipboard import Copy
 from dynsched_console.dialogs import ColumnsDialog
-from dynsched_console.filterline import FilterLine, Words
-from dynsched_console.found import Found
+from dynsched_console.filterline import FilterLine
 from dynsched_console.screens.base import ConsoleScreen
 from dynsched_console.table import Column, RowTable
 from dynsched_console.text import Line, Piece, line, render_lines
@@ -23,6 +24,23 @@ from dynsched_console.themes import Tone
 from dynsched_console.window import HELD_MAX, PAGE, Window
 
 T = TypeVar("T")
+U = TypeVar("U")
+
+NOTES_SHOWN = 2  # sentences on what was not looked at
+ROOMY = 120  # columns from which on the status says more
+
+
+def mapped(found: Found[U], items: tuple[T, ...]) -> Found[T]:
+    """Return a page with other items in the place of its own."""
+    return Found(
+        items=items,
+        matched=found.matched,
+        examined=found.examined,
+        cursor=found.cursor,
+        indexed=found.indexed,
+        tested=found.tested,
+        notes=found.notes,
+    )
 
 
 class ListScreen(ConsoleScreen, Generic[T]):
@@ -38,8 +56,7 @@ class ListScreen(ConsoleScreen, Generic[T]):
     ]
 
     columns: ClassVar[tuple[Column[Any], ...]] = ()
-    names: ClassVar[Sequence[str]] = ()
-    values: ClassVar[Mapping[str, Sequence[str]]] = {}
+    vocabulary: ClassVar[Vocabulary] = RUNS
     problems: ClassVar[str] = ""
 
     def __init__(self) -> None:
@@ -59,13 +76,6 @@ class ListScreen(ConsoleScreen, Generic[T]):
     def key(self, item: T) -> str:
         """Return what names a row for good."""
         raise NotImplementedError
-
-    def check_filter(self, text: str) -> None:
-        """Refuse a text that is no filter.
-
-        Raises:
-            InvalidInput: why not, with `column` if it is known where.
-        """
 
     def open_item(self, item: T) -> None:
         """Do what Enter does."""
@@ -88,10 +98,11 @@ class ListScreen(ConsoleScreen, Generic[T]):
 
     def body(self) -> Iterator[Widget]:
         """Yield filter line, table, what is said when it is empty, and the detail pane."""
-        yield FilterLine(check=self.check_filter, words=Words(self.names, self.values))
+        yield FilterLine(self.vocabulary)
         with Vertical(classes="list"):
             yield RowTable[T](key=self.key, columns=self.columns, id="table")
             yield Static(classes="empty")
+            yield Static(classes="notes")
             yield Static(classes="detail")
 
     @property
@@ -108,6 +119,7 @@ class ListScreen(ConsoleScreen, Generic[T]):
         """Begin with the table."""
         self.query_one(".empty").display = False
         self.query_one(".detail").display = False
+        self.query_one(".notes").display = False
         self.line.set_text(self.filter)
         self.table.focus()
         super().on_mount()
@@ -181,13 +193,19 @@ class ListScreen(ConsoleScreen, Generic[T]):
         if self.following:
             parts.append(Piece("following  ", Tone.BUSY))
         window = self.window
-        parts.append(Piece(f"matched {window.matched:,}, examined {window.examined:,}", Tone.MUTED))
+        count = f"matched {len(window):,}, examined {window.examined:,}"
+        parts.append(Piece(count, Tone.MUTED))
         if window.full and window.more:
             parts.append(Piece(f"; only {HELD_MAX:,} are held, narrow the filter", Tone.WARN))
         elif window.more:
             parts.append(Piece("; more", Tone.MUTED))
-        parts += [Piece(f" · {note}", Tone.MUTED) for note in window.notes[:1]]
+        if window.tested and self.size.width >= ROOMY:
+            parts.append(Piece(f" · {', '.join(window.tested)} tested row by row", Tone.MUTED))
         self.line.say(parts)
+        notes = self.query_one(".notes", Static)
+        notes.display = bool(window.notes)
+        said = [line(Piece(f"note: {note}", Tone.MUTED)) for note in window.notes[:NOTES_SHOWN]]
+        notes.update(render_lines(said, self.app.theme, max(self.size.width - 4, 1)))
 
     def on_row_table_moved(self) -> None:
         """Show the row's detail, and fetch the next page in time."""

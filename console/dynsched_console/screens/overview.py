@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
-from dynsched_console.awaited import (
+from dynsched.domain.health import (
     Beat,
     ErrorGroup,
+    Grade,
     Health,
-    Severity,
     TenantLine,
+    Topic,
     Verdict,
     WorkerLine,
 )
@@ -21,21 +22,21 @@ from dynsched_console.text import Piece, ago, long, pad
 from dynsched_console.themes import Tone
 
 VERDICTS = {
-    Severity.OK: ("ok  ", Tone.GOOD),
-    Severity.WARN: ("warn", Tone.WARN),
-    Severity.BAD: ("BAD ", Tone.BAD),
+    Grade.OK: ("ok  ", Tone.GOOD),
+    Grade.WARN: ("warn", Tone.WARN),
+    Grade.BAD: ("BAD ", Tone.BAD),
 }
 QUESTIONS = {
-    "late": "On time?",
-    "stuck": "Stuck?",
-    "broken": "Broken?",
-    "hurt": "Who is hurt?",
+    Topic.LATE: "On time?",
+    Topic.STUCK: "Stuck?",
+    Topic.BROKEN: "Broken?",
+    Topic.HURT: "Who is hurt?",
 }
 LEADS = {
-    "late": Link(place="runs", filter="is:late"),
-    "stuck": Link(place="runs", filter="is:stuck"),
-    "broken": Link(place="runs", filter="state:dead"),
-    "hurt": Link(place="runs", filter="state:dead"),
+    Topic.LATE: Link(place="runs", filter="@late"),
+    Topic.STUCK: Link(place="runs", filter="@stuck"),
+    Topic.BROKEN: Link(place="runs", filter="state:dead"),
+    Topic.HURT: Link(place="runs", filter="state:dead"),
 }
 LABEL = 13  # columns of the words at the left
 WORKERS_SHOWN = 8
@@ -68,16 +69,16 @@ class OverviewScreen(SheetScreen):
 
     def _verdicts(self, verdicts: Iterable[Verdict]) -> list[SheetRow]:
         found = []
-        for one in verdicts:
-            words, tone = VERDICTS[Severity(one.level)]
-            question = QUESTIONS.get(one.topic, one.topic)
+        for number, one in enumerate(verdicts):
+            words, tone = VERDICTS[one.level]
+            question = QUESTIONS[one.topic]
             found.append(
                 row(
                     Piece(pad(question, LABEL), Tone.STRONG),
                     Piece(f"{words}  ", tone),
                     one.sentence,
-                    link=LEADS.get(one.topic),
-                    key=f"verdict.{one.topic}",
+                    link=LEADS[one.topic],
+                    key=f"verdict.{one.topic}.{number}",
                 )
             )
         return found
@@ -101,9 +102,9 @@ def _late(health: Health, columns: int) -> list[SheetRow]:
                 key="delay")]  # fmt: skip
     if not health.oldest_due:
         rows.append(row(_label("oldest due"), Piece("nothing waits", Tone.MUTED), key="oldest"))
-    for queue, (run_id, since) in sorted(health.oldest_due.items()):
-        link = Link(place="run", subject=run_id)
-        words = f"{ago(since, health.at):<8} in queue {queue}"
+    for queue, oldest in sorted(health.oldest_due.items()):
+        link = Link(place="run", subject=oldest.run_id)
+        words = f"{ago(oldest.since, health.at):<8} in queue {queue}, {oldest.priority}"
         rows.append(row(_label("oldest due"), words, link=link, key=f"oldest.{queue}"))
     return rows
 
@@ -236,7 +237,7 @@ def _hurt(tenants: Sequence[TenantLine], columns: int) -> list[SheetRow]:
         rows.append(
             row(
                 pad(one.tenant, LABEL - 1) + " ",
-                f"{one.waiting:>8,}  {one.running:>8,}  {one.dead:>6,}  ",
+                f"{one.waiting!s:>8}  {one.running:>8,}  {one.dead:>6,}  ",
                 Piece(f"{cap} full" if full else cap, Tone.WARN if full else Tone.MUTED),
                 link=Link(place="runs", filter=f"tenant:{one.tenant}"),
                 key=f"tenant.{one.tenant}",

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar
 
+from dynsched.domain.filters import RUNS
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.time_words import stamp
 from dynsched.services.capacity import why_words
 from dynsched.services.run_views import moment
+from dynsched.services.search import Found
 from dynsched_console.clipboard import Copy
-from dynsched_console.found import Found
-from dynsched_console.screens.listing import ListScreen
+from dynsched_console.screens.listing import ListScreen, mapped
 from dynsched_console.screens.run_actions import RunActions, run_copies
 from dynsched_console.sheet import Link
 from dynsched_console.table import Column
@@ -108,17 +108,7 @@ class RunsScreen(RunActions, ListScreen[RunRow]):
     name_of_place = "runs"
     columns = COLUMNS
     problems = "state:dead,failed"
-    names = (
-        "state", "job", "tenant", "prio", "queue", "worker", "kind", "id", "err", "group", "batch",
-        "attempt", "replays", "delay", "sched", "due", "started", "ended", "dead", "key", "tag",
-        "payload", "reason", "is",
-    )  # fmt: skip
-    values: ClassVar = {
-        "state": [state.value for state in RunState],
-        "prio": ["high", "default", "bulk"],
-        "kind": ["cron", "manual", "backfill"],
-        "is": ["late", "overdue", "retried", "replayed", "discarded", "forced", "asked", "stuck"],
-    }
+    vocabulary = RUNS
 
     def fetch(self, text: str, cursor: str | None, limit: int) -> Found[RunRow]:
         """Read one page of runs with the names of their jobs."""
@@ -128,13 +118,7 @@ class RunsScreen(RunActions, ListScreen[RunRow]):
         rows = tuple(
             RunRow(run=run, job=names.get(run.job_id, run.job_id), at=now) for run in found.items
         )
-        return Found(
-            items=rows,
-            matched=found.matched,
-            examined=found.examined,
-            cursor=found.cursor,
-            notes=found.notes,
-        )
+        return mapped(found, rows)
 
     def key(self, item: RunRow) -> str:
         """Return the run's id."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from importlib.metadata import entry_points
 
@@ -13,7 +12,6 @@ import click
 from dynsched.cli.command import Command
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.values import DURATION
-from dynsched.domain.access import Access
 from dynsched.errors import InvalidInput
 
 GROUP = "dynsched.consoles"
@@ -29,7 +27,6 @@ REFRESH = timedelta(seconds=2)
         "tui --store 'dynamodb://prod?region=eu-west-1' --refresh 10s --theme light",
     ),
 )
-@click.option("--read-only", is_flag=True, help="Refuse every change.")
 @click.option(
     "--refresh",
     type=DURATION,
@@ -45,7 +42,6 @@ def tui_command(
     runtime: Runtime,
     /,
     *,
-    read_only: bool,
     refresh: timedelta,
     screen: str,
     filter_: str,
@@ -56,10 +52,9 @@ def tui_command(
     `?` in it shows the keys, and so does docs/console.md.
     """
     start = find_console("tui")
-    actor = f"{getpass.getuser()}@{socket.gethostname()[:40]}"
     return start(
         runtime.base,
-        Access(actor=actor, read_only=read_only, via="tui"),
+        replace(runtime.access, via="tui"),
         url=runtime.url,
         refresh=refresh,
         screen=screen,

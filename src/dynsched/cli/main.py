@@ -16,6 +16,7 @@ from dynsched.cli.run import run_group
 from dynsched.cli.services import dispatcher_command, reaper_command, up_command, worker_command
 from dynsched.cli.store import init_command, resize_command, stats_command
 from dynsched.cli.tenant import tenant_group
+from dynsched.cli.why import why_command
 
 
 @click.group(
@@ -49,6 +50,7 @@ for command in (
     job_group,
     run_group,
     dlq_group,
+    why_command,
     stats_command,
     tenant_group,
     import_group,

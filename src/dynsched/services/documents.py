@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta
 
+from dynsched.domain.explanation import Explanation
 from dynsched.domain.health import Level
 from dynsched.domain.instants import EPOCH, to_text
 from dynsched.domain.job import Job, Policies, Span
@@ -276,4 +277,21 @@ def stats_document(stats: Stats) -> Document:
         "jobs": dict(stats.jobs),
         "jobs_at_least": stats.jobs_at_least,
         "tenants": stats.tenants,
+    }
+
+
+def explanation_document(explained: Explanation) -> Document:
+    """Return why a run or an instant is where it is; `cause` is a code that scripts may rely on."""
+    return {
+        "subject": explained.subject,
+        "at": to_text(explained.at),
+        "cause": explained.cause.value,
+        "alarm": explained.alarm,
+        "headline": explained.headline,
+        "sentences": list(explained.sentences),
+        "timeline": [{"at": to_text(at), "what": what} for at, what in explained.timeline],
+        "hints": list(explained.hints),
+        "run_id": explained.run_id,
+        "job_id": explained.job_id,
+        "examined": explained.examined,
     }

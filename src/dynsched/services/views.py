@@ -9,9 +9,10 @@ from dynsched.services.listing import Listing
 from dynsched.services.run_views import RunDetail, RunQuery, RunViews
 from dynsched.services.search import Found
 from dynsched.services.store_views import Stats, StoreViews
+from dynsched.services.why import WhyViews
 
 __all__ = ["Found", "JobDetail", "JobQuery", "Listing", "RunDetail", "RunQuery", "Stats", "Views"]
 
 
-class Views(JobSearch, RunViews, GroupViews, StoreViews):
+class Views(JobSearch, WhyViews, RunViews, GroupViews, StoreViews):
     """All that can be read of a store, each answer bounded; no rule of its own."""

@@ -304,11 +304,18 @@ class RunStore:
         if writes:
             self._rows.engine.write_many(writes)
 
-    def attempts(self, run_id: str, *, most: int = 200) -> list[Attempt]:
-        """Read what is kept of a run's tries, oldest first."""
-        partition = attempts_partition(run_id)
-        query = Query(Table.RUNS, partition, before=PROGRESS_SORT, limit=min(most, PAGE))
-        return [_decode_attempt(run_id, row) for row in self._rows.all(query, most)]
+    def attempts(self, run_id: str, *, most: int = 200, newest: bool = False) -> list[Attempt]:
+        """Read what is kept of a run's tries, oldest first.
+
+        Args:
+            run_id: whose.
+            most: read no more than these.
+            newest: if there are more, leave out the oldest ones.
+        """
+        partition, limit = attempts_partition(run_id), min(most, PAGE)
+        query = Query(Table.RUNS, partition, before=PROGRESS_SORT, limit=limit, descending=newest)
+        found = [_decode_attempt(run_id, row) for row in self._rows.all(query, most)]
+        return found[::-1] if newest else found
 
     def note_progress(self, note: ProgressNote, expires_at_s: int) -> None:
         """Write a run's last report over the one before; a lost race does no harm."""
