@@ -41,9 +41,9 @@ class Store:
         self.runs = RunStore(self._rows)
         self.dead = DeadStore(self._rows)
         self.control = ControlStore(self._rows)
-        self.audit = AuditStore(self._rows)
         self.minutes = MinuteStore(self._rows)
         self.beats = BeatStore(self._rows)
+        self.audit = AuditStore(self._rows)
 
     @property
     def topology(self) -> Topology:
