@@ -32,6 +32,12 @@ from dynsched_console.themes import DARK, THEMES
 
 REFRESH = timedelta(seconds=2)
 VISITS_MAX = 100
+MOTIONS = frozenset(
+    f"{part}.{motion}"
+    for part in ("table", "sheet")
+    for motion in ("down", "up", "page-down", "page-up", "top", "bottom", "next", "previous")
+)
+"""Keys that the palette leaves out: whoever reads it has moved already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +267,9 @@ class Console(App[None]):
         under = self.screen_stack[-2] if len(self.screen_stack) > 1 else self.screen
         screen = self.front or under
         for node, binding, enabled, _ in screen.active_bindings.values():
-            if binding.id and binding.description and enabled:
+            if binding.id in MOTIONS or not (binding.id and binding.description):
+                continue
+            if enabled:
                 title = binding.description
                 found.setdefault(binding.id, (title, shown_key(binding), binding.action, node))
         return list(found.values())

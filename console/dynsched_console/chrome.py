@@ -98,6 +98,13 @@ class Banner(Static):
 class KeyHints(_Framed):
     """The keys that matter here, as many as fit; `?` shows all."""
 
+    def on_mount(self) -> None:
+        """Draw them again whenever others hold: another focus, another state."""
+        self.screen.bindings_updated_signal.subscribe(self, self._changed)
+
+    def _changed(self, _: object) -> None:
+        self.refresh()
+
     def render(self) -> Text:
         """Return the hints in one line."""
         columns, theme = self.size.width, self.app.theme

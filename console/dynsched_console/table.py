@@ -91,6 +91,7 @@ class RowTable(DataTable[Text], Generic[T]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select_cursor", "open", id="table.open"),
         Binding("j", "cursor_down", "down", show=False, id="table.down"),
         Binding("k", "cursor_up", "up", show=False, id="table.up"),
         Binding("g", "scroll_top", "top", show=False, id="table.top"),

@@ -7,8 +7,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from random import Random
+from unittest.mock import patch
 
+from textual.events import Key
 from textual.pilot import Pilot
+from textual.strip import Strip
 from textual.worker import Worker
 
 from dynsched.bootstrap import open_base
@@ -22,6 +25,9 @@ from dynsched_console.app import Console, Options
 from dynsched_console.source import Source
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/] \u202egnp.exe \u200b\r\n" + "A" * 100_000
+"""A text that would clear the screen, set a title, turn the line round and hide in it."""
+QUIET_ROUNDS = 4  # of Textual's queues without a reading, after which a screen is drawn
 WIDE, SMALL = (140, 40), (80, 24)
 
 
@@ -48,7 +54,9 @@ class Stage:
 
         self.clock = SettableClock(NOW)
         self.engine = SqliteEngine(None)
-        self.scheduler = ManualScheduler(app, clock=self.clock, engine=self.engine)
+        # The names of host and process are on the screen; a picture of it must not depend on them.
+        with patch("socket.gethostname", lambda: "host"), patch("os.getpid", lambda: 4711):
+            self.scheduler = ManualScheduler(app, clock=self.clock, engine=self.engine)
         self.base = open_base(
             environment={}, engine=self.engine, clock=self.clock, rng=Random(7), settings=Settings()
         )
@@ -83,37 +91,55 @@ class Player:
         self.pilot = pilot
 
     async def settle(self) -> None:
-        """Wait until what was asked of the store has come back and is drawn."""
-        for _ in range(3):
-            await self.pilot.pause()
+        """Wait until what was asked of the store has come back and is drawn.
+
+        Textual's own wait looks whether the process is idle, which takes far longer.
+        """
+        quiet = 0
+        while quiet < QUIET_ROUNDS:
+            await self.pilot.pause(0)
             reads: list[Worker[object]] = [
                 worker for worker in self.console.workers if worker.group == "read"
             ]
+            quiet = 0 if reads else quiet + 1
             if reads:
                 await self.console.workers.wait_for_complete(reads)
-        await self.pilot.pause()
 
     async def press(self, *keys: str) -> None:
-        """Press keys, one after the other, and wait for what they do."""
+        """Press keys, one after the other, and wait for what each does."""
         for key in keys:
-            await self.pilot.press(key)
+            letter = key if len(key) == 1 else LETTERS.get(key)
+            self.console.post_message(Key(key, letter))
             await self.settle()
 
     async def type(self, text: str) -> None:
         """Type a text into what has the focus."""
-        await self.pilot.press(*(NAMES.get(letter, letter) for letter in text))
-        await self.settle()
+        names = {letter: name for name, letter in LETTERS.items()}
+        await self.press(*(names.get(letter, letter) for letter in text))
 
     def lines(self) -> list[str]:
         """Return what is on the screen."""
-        return [strip.text for strip in self.console.screen._compositor.render_strips()]
+        return [strip.text for strip in self.strips()]
+
+    def strips(self) -> list[Strip]:
+        """Return what is on the screen, with its styles."""
+        return self.console.screen._compositor.render_strips()
 
     def text(self) -> str:
         """Return what is on the screen as one text."""
         return "\n".join(self.lines())
 
 
-NAMES = {" ": "space", ":": "colon", "/": "slash", "-": "minus", ">": "greater_than_sign"}
+LETTERS = {
+    "asterisk": "*",
+    "at": "@",
+    "colon": ":",
+    "greater_than_sign": ">",
+    "minus": "-",
+    "question_mark": "?",
+    "slash": "/",
+    "space": " ",
+}
 
 
 def play(

@@ -40,6 +40,7 @@ class ConsoleScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self.composed = False
         self.loading_now = False
         self.loaded_at: datetime | None = None
         self.failure = ""
@@ -68,6 +69,7 @@ class ConsoleScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Hide the banner, and read for the first time."""
+        self.composed = True
         self.query_one(Banner).display = False
         self.refresh_now()
 
@@ -75,6 +77,11 @@ class ConsoleScreen(Screen[None]):
         """Read again: it may have been away for long."""
         if self.loaded_at is not None:
             self.refresh_now()
+
+    @property
+    def usable(self) -> bool:
+        """Return whether there are widgets to show something in."""
+        return self.composed and self.is_attached
 
     # reading
 
@@ -88,7 +95,7 @@ class ConsoleScreen(Screen[None]):
 
     def refresh_now(self) -> None:
         """Read again, unless the last reading has not come back yet."""
-        if self.loading_now or not self.is_attached:
+        if self.loading_now or not self.usable:
             return
         self.loading_now = True
         self._read()
@@ -98,7 +105,7 @@ class ConsoleScreen(Screen[None]):
         call = self.reader()
         try:
             answer = await self.source.ask(call)
-            if self.is_attached:
+            if self.usable:
                 self.answered(answer)
                 self.loaded_at = self.source.now()
                 self.fail("")
@@ -111,7 +118,7 @@ class ConsoleScreen(Screen[None]):
     def fail(self, words: str) -> None:
         """Show a failure in the banner, or that there is none any more."""
         self.failure = words
-        if not self.is_attached:
+        if not self.usable:
             return
         when = "" if self.loaded_at is None else f" · shown is {self._age()} old"
         more = "" if self.desk.paused else "; trying again"
@@ -119,7 +126,7 @@ class ConsoleScreen(Screen[None]):
 
     def refresh_frame(self) -> None:
         """Draw the frame again: ages and modes."""
-        if self.is_attached:
+        if self.usable:
             self.query_one(HeaderBar).refresh()
 
     def _age(self) -> str:

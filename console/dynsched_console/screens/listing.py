@@ -13,13 +13,12 @@ from textual.widgets import DataTable, Static
 
 from dynsched.domain.filters import RUNS, Vocabulary
 from dynsched.services.search import Found
-from dynsched_console.chrome import KeyHints
 from dynsched_console.clipboard import Copy
 from dynsched_console.dialogs import ColumnsDialog
 from dynsched_console.filterline import FilterLine
 from dynsched_console.screens.base import ConsoleScreen
 from dynsched_console.table import Column, RowTable
-from dynsched_console.text import Line, Piece, line, render_lines
+from dynsched_console.text import Line, Piece, line, render_lines, sentence_lines
 from dynsched_console.themes import Tone
 from dynsched_console.window import HELD_MAX, PAGE, Window
 
@@ -47,7 +46,6 @@ class ListScreen(ConsoleScreen, Generic[T]):
     """A filtered list of things; see `dynsched_console.screens` for what a subclass declares."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "open", "open", id="list.open", priority=False),
         Binding("slash", "filter", "filter", id="list.filter"),
         Binding("i", "detail", "detail", show=False, id="list.detail"),
         Binding("f", "follow", "follow the newest", show=False, id="list.follow"),
@@ -129,7 +127,7 @@ class ListScreen(ConsoleScreen, Generic[T]):
     def apply_filter(self, text: str) -> None:
         """Filter by a text that can be read; marks are gone, as what they were on may be."""
         self.filter = text
-        if not self.is_attached:
+        if not self.usable:
             return
         self.line.set_text(text)
         self.window.clear()
@@ -174,7 +172,7 @@ class ListScreen(ConsoleScreen, Generic[T]):
         if self.following and table.row_count:
             table.move_cursor(row=0)
         nothing = table.row_count == 0
-        table.display = not nothing
+        table.set_class(nothing, "bare")
         said = self.query_one(".empty", Static)
         said.display = nothing
         if nothing:
@@ -204,8 +202,13 @@ class ListScreen(ConsoleScreen, Generic[T]):
         self.line.say(parts)
         notes = self.query_one(".notes", Static)
         notes.display = bool(window.notes)
-        said = [line(Piece(f"note: {note}", Tone.MUTED)) for note in window.notes[:NOTES_SHOWN]]
-        notes.update(render_lines(said, self.app.theme, max(self.size.width - 4, 1)))
+        columns = max(self.size.width - 4, 20)
+        said = [
+            line(Piece(one, Tone.MUTED))
+            for note in window.notes[:NOTES_SHOWN]
+            for one in sentence_lines(f"note: {note}", columns, 2)
+        ]
+        notes.update(render_lines(said, self.app.theme, columns))
 
     def on_row_table_moved(self) -> None:
         """Show the row's detail, and fetch the next page in time."""
@@ -225,7 +228,7 @@ class ListScreen(ConsoleScreen, Generic[T]):
             return
         finally:
             self.loading_now = False
-        if text == self.filter and start == self.window.next and self.is_attached:
+        if text == self.filter and start == self.window.next and self.usable:
             self.window.append(found)
             self.show()
 
@@ -247,12 +250,8 @@ class ListScreen(ConsoleScreen, Generic[T]):
         self.table.focus()
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Open the row."""
-        event.stop()
-        self.action_open()
-
-    def action_open(self) -> None:
         """Open the row under the cursor."""
+        event.stop()
         item = self.table.current
         if item is not None:
             self.open_item(item)
@@ -306,10 +305,6 @@ class ListScreen(ConsoleScreen, Generic[T]):
             return [("Enter", "filter", True), ("Esc", "keep the old", True),
                     ("↑ ↓", "history", True), ("Tab", "complete", True)]  # fmt: skip
         return super().hints()
-
-    def on_descendant_focus(self) -> None:
-        """Other keys hold now."""
-        self.query_one(KeyHints).refresh()
 
     def copies(self) -> list[Copy]:
         """Return what `y` offers of the row under the cursor."""

@@ -12,7 +12,6 @@ from textual.binding import Binding, BindingType
 from dynsched.domain.instants import from_ms
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.time_words import stamp, when
-from dynsched.services.capacity import why_words
 from dynsched.services.documents import run_detail_document
 from dynsched.storage.runs import Attempt
 from dynsched_console.charts import bar
@@ -21,7 +20,7 @@ from dynsched_console.screens.base import SubjectScreen
 from dynsched_console.screens.run_actions import RunActions, run_copies
 from dynsched_console.sheet import Link, SheetRow, row
 from dynsched_console.source import RunScene
-from dynsched_console.text import Piece, long, pad, state_piece, wrapped
+from dynsched_console.text import Piece, long, pad, sentence_lines, state_piece, wrapped
 from dynsched_console.themes import Tone
 
 LABEL = 15
@@ -60,7 +59,7 @@ class RunScreen(RunActions, SubjectScreen):
         """Return the whole story, the present state first."""
         columns = max(self.size.width - 3, 40)
         found: list[SheetRow] = []
-        for part in (_head, _times, self._attempts, self._payload):
+        for part in (_head, _times, _why, self._attempts, self._payload, _audit):
             found += [*part(answer, columns), SheetRow()]
         return found[:-1]
 
@@ -106,7 +105,13 @@ class RunScreen(RunActions, SubjectScreen):
         last = next((one for one in reversed(detail.attempts) if one.message), None)
         error = "" if last is None else f"{last.error_type}: {last.message}\n{last.detail}"
         document = json.dumps(run_detail_document(detail), indent=2)
-        return [*found, Copy("error", error or detail.run.error), Copy("JSON", document)]
+        hints = [Copy("mend", hint) for hint in self.answer.why.hints]
+        return [
+            *found,
+            *hints,
+            Copy("error", error or detail.run.error),
+            Copy("JSON", document),
+        ]
 
 
 def _label(words: str) -> Piece:
@@ -119,15 +124,13 @@ def _head(scene: RunScene, columns: int) -> Iterator[SheetRow]:
     yield row(state_piece(run.state), "  ", Piece(name, Tone.STRONG),
               Piece(f"  tenant {run.tenant}", Tone.MUTED))  # fmt: skip
     yield row(_label("run"), run.run_id)
-    why = why_words(run, scene.detail.lack)
-    if why:
-        for number, part in enumerate(wrapped(why, columns - LABEL, 3)):
-            yield row(_label("why" if number == 0 else ""), part)
+    for number, part in enumerate(sentence_lines(scene.why.headline, columns - LABEL)):
+        yield row(_label("why" if number == 0 else ""), part)
     if run.signature:
         link = Link(place="runs", filter=f"state:dead group:{run.signature}")
         yield row(_label("group"), run.signature, Piece("  others like it", Tone.MUTED), link=link)
     if job is not None:
-        link = Link(place="runs", filter=f"job:{job.name}")
+        link = Link(place="runs", filter=f"job:{job.name} tenant:{run.tenant}")
         yield row(_label("job"), job.name, Piece("  its runs", Tone.MUTED), link=link)
     yield from _progress(scene)
 
@@ -170,6 +173,32 @@ def _times(scene: RunScene, columns: int) -> Iterator[SheetRow]:
         Piece(f" · worker {run.session}" if run.session else "", Tone.MUTED),
     )
     yield row(_label("key"), run.idempotency_key)
+
+
+def _why(scene: RunScene, columns: int) -> Iterator[SheetRow]:
+    yield row(Piece("Why", Tone.STRONG))
+    if not scene.why.sentences:
+        yield row(Piece("  that is all there is to say", Tone.MUTED))
+    for one in scene.why.sentences:
+        for part in sentence_lines(one, columns - 2):
+            yield row("  ", part)
+    for hint in scene.why.hints:
+        for number, part in enumerate(wrapped(hint, columns - 4, 3)):
+            yield row(Piece("  $ " if number == 0 else "    ", Tone.MUTED), part)
+
+
+def _audit(scene: RunScene, columns: int) -> Iterator[SheetRow]:
+    yield row(Piece("What people did", Tone.STRONG))
+    if not scene.audit:
+        yield row(Piece("  nothing", Tone.MUTED))
+    for one in scene.audit:
+        words = " · ".join(filter(None, (one.note, one.reason)))
+        yield row(
+            f"  {stamp(one.at)}  {pad(one.actor, 20)}  {pad(one.action.value, 18)}  ",
+            Piece(pad(one.outcome.value, 8), Tone.MUTED),
+            f"  {words}",
+        )
+    del columns
 
 
 def _attempt_row(one: Attempt) -> SheetRow:

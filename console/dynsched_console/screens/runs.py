@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from dynsched.domain.filters import RUNS
 from dynsched.domain.run import Run, RunState
-from dynsched.domain.time_words import stamp
+from dynsched.domain.time_words import distance, stamp
 from dynsched.services.capacity import why_words
 from dynsched.services.run_views import moment
 from dynsched.services.search import Found
@@ -58,12 +58,15 @@ def when_words(row: RunRow) -> str:
         return "running"
     if run.state is RunState.READY and run.available_at <= row.at:
         return f"due {ago(run.available_at, row.at)}"
-    return ago(moment(run), row.at)
+    return distance(moment(run), row.at)
 
 
 def _why(row: RunRow) -> Piece:
-    tone = Tone.PLAIN if row.run.state in (RunState.DEAD, RunState.FAILED) else Tone.MUTED
-    return Piece(why_words(row.run), tone)
+    """Return the error of what went wrong, which says more than that the attempts are spent."""
+    run = row.run
+    if run.state in (RunState.DEAD, RunState.FAILED) and run.error:
+        return Piece(run.error)
+    return Piece(why_words(run), Tone.MUTED)
 
 
 COLUMNS: tuple[Column[RunRow], ...] = (
@@ -78,7 +81,7 @@ COLUMNS: tuple[Column[RunRow], ...] = (
     Column(name="scheduled", letter="c", title="SCHEDULED FOR", columns=20, rank=3,
            cell=lambda row: Piece(stamp(row.run.scheduled_for)),
            sort=lambda row: row.run.scheduled_for),
-    Column(name="when", letter="w", title="WHEN", columns=11, right=True, rank=1,
+    Column(name="when", letter="w", title="WHEN", columns=12, right=True, rank=1,
            cell=lambda row: Piece(when_words(row)),
            sort=lambda row: moment(row.run)),
     Column(name="delay", letter="d", title="DELAY", columns=7, right=True, rank=5,
@@ -132,6 +135,8 @@ class RunsScreen(RunActions, ListScreen[RunRow]):
         """Return what to say where there is no run."""
         if not self.filter:
             return "no run is waiting, running or ended in the last hour"
+        if self.filter == "state:dead":
+            return "nothing is dead"
         return "no run fits this filter (/ changes it)"
 
     def detail(self, item: RunRow) -> list[Line]:
