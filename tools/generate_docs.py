@@ -7,6 +7,7 @@ python tools/generate_docs.py --check
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from dataclasses import fields
 from datetime import timedelta
@@ -15,6 +16,7 @@ from pathlib import Path
 import click
 
 from dynsched.cli.main import main as main_command
+from dynsched.domain.filters import AUDIT, JOBS, RUNS
 from dynsched.domain.lifecycle import MOVES, Move
 from dynsched.domain.run import TERMINAL, RunState
 from dynsched.settings import Settings
@@ -196,7 +198,69 @@ def _default(option: click.Option) -> str:
     return f" Default {option.default}." if option.default is not None else ""
 
 
-PAGES = {"lifecycle.md": lifecycle_page, "settings.md": settings_page, "cli.md": cli_page}
+FILTER_FORMS = """\
+# Filters
+
+Generated from `src/dynsched/domain/vocabulary.py` by `make docs`. One line says which rows to show,
+the same in the command line, the consoles and a URL:
+
+```
+dynsched run list 'state:dead -tenant:acme err:"no disk" ended:>-1d'
+```
+
+| written | means |
+|---|---|
+| `name:value` | the qualifier has this value |
+| `name:a,b` | any of them |
+| `-name:a,b` | none of them; on a command line a filter that begins so comes behind `--` |
+| `word`, `"two words"` | the text lies somewhere in an id, a name or an error, whatever its case |
+| `name:"a, b"` | quotes hold blanks and commas; inside, `\\"` is a quote and `\\\\` a backslash |
+| `name:>3`, `>=`, `<`, `<=` | compares numbers, durations (`30s`, `1h30m`) and times |
+| `name:>-1h`, `<+10m`, `<now` | so long before or after the moment of the search |
+| `name:2026-11-29` | on that day, in UTC; `2026-11-29T10:00Z` is within that minute |
+| `@name` | a shipped filter |
+| a whole run id | that run, whatever else would be left out |
+
+All terms must hold. A mistake is an error that shows its place, never an empty list.
+
+A search goes straight to its rows where their keys answer (the status line calls the other
+qualifiers `row by row`), newest first. Runs of a job come by their scheduled instant. Without a
+time, a job or an id, runs that ended are looked for in the last hour, except the dead where no
+other ended runs are asked for; a note says so. `--cursor` goes on behind a page: pages never
+overlap, and lose no run that does not move. Discarded runs are shown by `is:discarded` and by id.
+`group:` means dead runs, unless a state is named.
+"""
+
+
+def filters_page() -> str:
+    """Return docs/filters.md."""
+    lines = [FILTER_FORMS]
+    for title, vocabulary in (("Runs", RUNS), ("Jobs", JOBS), ("The audit", AUDIT)):
+        lines += [f"## {title}", "", f"A word alone is looked for in {vocabulary.bare}.", ""]
+        lines += ["| qualifier | value | finds |", "|---|---|---|"]
+        for one in vocabulary.qualifiers:
+            head = f"`{one.name}.PATH:`" if one.path else f"`{one.name}:`"
+            values = ", ".join(f"`{word}`" for word in one.choices) or one.kind.value
+            lines.append(f"| {head} | {values} | {one.hint} |")
+        for one in vocabulary.qualifiers:
+            told = {word: hint for word, hint in one.choices.items() if hint}
+            lines += ["", *(f"- `{one.name}:{word}`: {hint}." for word, hint in told.items())]
+        if vocabulary.named:
+            lines += ["", "| shipped | stands for | finds runs |", "|---|---|---|"]
+            lines += [
+                f"| `@{name}` | `{text}` | {vocabulary.hints[name]} |"
+                for name, text in vocabulary.named.items()
+            ]
+        lines.append("")
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+
+
+PAGES = {
+    "lifecycle.md": lifecycle_page,
+    "settings.md": settings_page,
+    "cli.md": cli_page,
+    "filters.md": filters_page,
+}
 
 
 def main() -> int:

@@ -153,12 +153,16 @@ def test_jobs_are_listed_by_tenant_tag_and_state(program: Program) -> None:
 
 
 def test_a_list_that_is_cut_says_so_beside_it(program: Program) -> None:
-    """The document stays clean; the note goes to standard error."""
+    """The document stays clean; on standard error is what goes on with the list."""
     for name in ("a", "b"):
         add(program, "--every", "1m", name=name)
     answer = program("job", "list", "--limit", "1", "--json")
-    assert len(json.loads(answer.out)) == 1
-    assert answer.err == "note: there are more (--limit N shows them)\n"
+    assert [job["name"] for job in json.loads(answer.out)] == ["a"]
+    status, cursor = answer.err.split("; more with --cursor ")
+    assert status == "matched 1, examined 1"
+    rest = program("job", "list", "--limit", "1", "--json", "--cursor", cursor.strip())
+    assert [job["name"] for job in json.loads(rest.out)] == ["b"]
+    assert rest.err == "matched 1, examined 1\n"
 
 
 def test_a_job_is_shown_with_what_comes_and_what_ran(program: Program) -> None:

@@ -105,6 +105,19 @@ def test_nothing_that_an_error_holds_reaches_the_terminal(program: Program) -> N
     assert "\x1b" not in program("why", run["run_id"]).out
 
 
+def test_secrets_in_errors_are_masked_for_whoever_asks_why(program: Program) -> None:
+    """As everywhere that people look."""
+    program(
+        "job", "add", "j", "--now", "--handler", "boom", "--payload", '"password=hunter2"',
+        "--max-attempts", "1",
+    )  # fmt: skip
+    program.run_all()
+    (run,) = program.json("dlq", "list")
+    out = program("why", run["run_id"]).out
+    assert "hunter2" not in out
+    assert "password=***" in out
+
+
 def test_asking_why_changes_nothing(program: Program) -> None:
     """It only reads."""
     run_id = dead(program)

@@ -14,7 +14,7 @@ from dynsched.domain.job import Job
 from dynsched.domain.run import Run
 from tests.rules.small_world import World
 
-COMING = frozenset({"health"})
+COMING = frozenset({"audit", "groups", "health", "replay"})
 """Commands that hints may name although another part makes them."""
 
 

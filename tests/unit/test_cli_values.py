@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynsched.cli.logs import RUN_LINES_MAX, JsonFormatter, LineFormatter, RunLines
-from dynsched.cli.tables import distance
+from dynsched.cli.tables import distance, span, stamp
 from dynsched.cli.values import parse_instant, since_instant
 from dynsched.cli.visible import cut, visible, width
 from dynsched.domain.durations import parse_duration
-from dynsched.domain.time_words import span, stamp
 from dynsched.errors import InvalidInput
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ import pytest
 
 from dynsched.bootstrap import build_operations, build_views, build_worker, init_store, open_base
 from dynsched.domain.health import Level
-from dynsched.domain.job import Job, JobState
+from dynsched.domain.job import Job
 from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import CommandTarget, HandlerTarget
@@ -21,7 +21,6 @@ from dynsched.services.documents import job_document, run_document, seconds, sta
 from dynsched.services.slots import InlineSlots
 from dynsched.services.specs import AfterSpec, EverySpec, JobSpec, default_policies
 from dynsched.services.store_views import COUNT_MAX
-from dynsched.services.views import JobQuery, RunQuery
 from dynsched.storage.engine import Replace
 from dynsched.storage.placement import job_key
 from dynsched.targets.app import App
@@ -89,9 +88,9 @@ class House:
         body = {**row.body, "g": "nonsense"}
         self.store.engine.write(Replace(replace(row, body=body), row.version))
 
-    def listed(self, **query: Any) -> list[str]:
-        """Return the ids of the runs that a query lists."""
-        return [run.run_id for run in self.views.list_runs(RunQuery(**query)).items]
+    def listed(self, text: str = "", **more: Any) -> list[str]:
+        """Return the ids of the runs that a filter finds."""
+        return [run.run_id for run in self.views.find_runs(text, **more).items]
 
 
 @pytest.fixture
@@ -113,9 +112,9 @@ def test_jobs_of_all_tenants_are_listed_by_tenant_and_name(house: House) -> None
     """Tenants are known from the jobs themselves."""
     for tenant, name in (("b", "x"), ("a", "z"), ("a", "y")):
         house.job(name, tenant=tenant)
-    found = house.views.list_jobs(JobQuery())
+    found = house.views.find_jobs()
     assert [(job.tenant, job.name) for job in found.items] == [("a", "y"), ("a", "z"), ("b", "x")]
-    assert (found.more, found.notes) == (False, ())
+    assert (found.cursor, found.notes) == (None, ())
 
 
 def test_jobs_are_filtered_by_every_tag_and_by_state(house: House) -> None:
@@ -126,22 +125,25 @@ def test_jobs_are_filtered_by_every_tag_and_by_state(house: House) -> None:
     house.operations.pause(paused.job_id, reason="later")
     house.operations.delete(house.job("d").job_id)
 
-    def names(**query: Any) -> list[str]:
-        return [job.name for job in house.views.list_jobs(JobQuery(**query)).items]
+    def names(text: str = "") -> list[str]:
+        return [job.name for job in house.views.find_jobs(text).items]
 
     assert names() == ["a", "b", "c"]
-    assert names(tags={"team": "ops", "tier": "1"}) == ["a"]
-    assert names(states=frozenset({JobState.PAUSED})) == ["c"]
-    assert names(tenant="nobody") == []
+    assert names("tag:team=ops tag:tier=1") == ["a"]
+    assert names("state:paused") == ["c"]
+    assert names("tenant:nobody") == []
 
 
 def test_a_list_of_jobs_ends_at_its_limit_and_says_that_there_are_more(house: House) -> None:
     """The limit counts what is shown, not what is looked at."""
     for number in range(150):
         house.job(f"j{number:03}", tags={"odd": str(number % 2)})
-    found = house.views.list_jobs(JobQuery(tags={"odd": "1"}, limit=60))
+    found = house.views.find_jobs("tag:odd=1", limit=60)
     assert [job.name for job in found.items[:2]] == ["j001", "j003"]
-    assert (len(found.items), found.more) == (60, True)
+    assert (len(found.items), found.matched, found.examined) == (60, 60, 120)
+    rest = house.views.find_jobs("tag:odd=1", limit=60, cursor=found.cursor)
+    assert [job.name for job in rest.items] == [f"j{n:03}" for n in range(121, 150, 2)]
+    assert rest.cursor is None
 
 
 def test_a_damaged_job_is_named_and_hides_no_other(house: House) -> None:
@@ -149,7 +151,7 @@ def test_a_damaged_job_is_named_and_hides_no_other(house: House) -> None:
     broken = house.job("a")
     house.job("b")
     house.damage(broken)
-    found = house.views.list_jobs(JobQuery())
+    found = house.views.find_jobs()
     assert [job.name for job in found.items] == ["b"]
     (note,) = found.notes
     assert note.startswith(f"job {broken.job_id} is damaged and cannot be shown")
@@ -222,7 +224,7 @@ PUTS = {
 def test_runs_of_each_state_are_found_and_no_others(house: House, state: RunState) -> None:
     """Alone and among all, without any job being named."""
     made = {each: put(house) for each, put in PUTS.items()}
-    assert house.listed(states=frozenset({state})) == [made[state]]
+    assert house.listed(f"state:{state.value}") == [made[state]]
     assert set(house.listed()) == set(made.values())
 
 
@@ -230,11 +232,11 @@ def test_leased_runs_are_found_by_their_sessions(house: House) -> None:
     """Also those of a worker that is gone, until the reaper comes."""
     run = house.enqueue(house.job("held", "ok"))
     build_worker(house.base, house.app, slots=NoSlots()).worker.poll()
-    assert house.listed(states=frozenset({RunState.LEASED})) == [run.run_id]
+    assert house.listed("state:leased") == [run.run_id]
     assert house.views.stats().runs["leased"] == Level(1)
 
 
-@pytest.mark.parametrize("query", [{"tenant": "acme"}, {"limit": 1}], ids=str)
+@pytest.mark.parametrize("query", [{"text": "tenant:acme"}, {"limit": 1}], ids=str)
 def test_runs_are_narrowed_by_tenant_and_by_limit(house: House, query: dict[str, Any]) -> None:
     """Other tenants' rows do not fill the limit."""
     for _ in range(3):
@@ -245,15 +247,17 @@ def test_runs_are_narrowed_by_tenant_and_by_limit(house: House, query: dict[str,
 
 
 def test_ended_runs_go_back_an_hour_unless_told_otherwise(house: House) -> None:
-    """Newest first; `since` reaches further, and leaves out what ended before."""
+    """Newest first; an instant reaches further, and leaves out what ended before."""
     old = put_done(house)
     house.clock.step(hours=5)
     job = house.operations.find("done")
     new = house.enqueue(job)
     house.work()
     assert house.listed() == [new.run_id]
-    assert house.listed(since=START - timedelta(minutes=1)) == [new.run_id, old]
-    assert house.listed(since=START + timedelta(hours=1)) == [new.run_id]
+    assert "only those since" in house.views.find_runs().notes[0]
+    assert house.listed("ended:>2026-03-01T11:59Z") == [new.run_id, old]
+    assert house.views.find_runs("ended:>2026-03-01T11:59Z").notes == ()
+    assert house.listed("-ended:<2026-03-01T13:00Z") == [new.run_id]
 
 
 def test_the_newest_ended_runs_are_found_in_every_shard() -> None:
@@ -265,18 +269,18 @@ def test_the_newest_ended_runs_are_found_in_every_shard() -> None:
         ids.append(house.enqueue(job).run_id)
         house.work()
         house.clock.step(seconds=1)
-    found = house.views.list_runs(RunQuery(limit=4))
+    found = house.views.find_runs(limit=4)
     assert [run.run_id for run in found.items] == ids[:-5:-1]
-    assert found.more
+    assert house.listed(cursor=found.cursor) == ids[-5::-1]
 
 
 def test_ended_runs_are_found_without_their_index_as_far_as_a_scan_goes() -> None:
     """A store that saves the unit says what its list rests on."""
     house = House(keep_ended=False)
     done = put_done(house)
-    found = house.views.list_runs(RunQuery(states=frozenset({RunState.DONE})))
+    found = house.views.find_runs("state:done")
     assert [run.run_id for run in found.items] == [done]
-    assert "keeps no index of ended runs" in found.notes[0]
+    assert "keeps no index of ended runs" in found.notes[1]
 
 
 def test_a_retry_far_ahead_is_found_in_a_small_store(house: House) -> None:
@@ -284,24 +288,29 @@ def test_a_retry_far_ahead_is_found_in_a_small_store(house: House) -> None:
     run = house.enqueue(house.job("patient", "fail", retry=timedelta(days=30)))
     house.work()
     assert house.listed() == [run.run_id]
-    assert house.views.list_runs(RunQuery()).notes == ()
+    assert house.views.find_runs("state:failed").notes == ()
 
 
 def test_a_list_that_may_lack_far_retries_says_so(house: House) -> None:
     """In a store with more rows than the scan reads."""
     job = house.job("many")
     house.operations.enqueue_many(job.job_id, [None] * 1_100)
-    found = house.views.list_runs(RunQuery(limit=10_000))
+    found = house.views.find_runs(limit=10_000)
     assert len(found.items) == 1_100
-    assert "may be left out" in found.notes[0]
+    assert "may be left out" in found.notes[1]
 
 
-def test_ready_runs_beyond_the_limit_are_said_to_lie_by_tenant(house: House) -> None:
-    """The lanes are sorted by tenant first, so a cut list is not the newest of all."""
-    house.operations.enqueue_many(house.job("many").job_id, [None] * 1_200)
-    found = house.views.list_runs(RunQuery(limit=50))
-    assert (len(found.items), found.more) == (50, True)
-    assert "lie by tenant first" in found.notes[0]
+def test_the_newest_ready_runs_are_found_in_lanes_that_lie_by_tenant(house: House) -> None:
+    """The lanes are merged over their tenants, so a cut list is the newest of all."""
+    house.operations.enqueue_many(house.job("many", tenant="aaa").job_id, [None] * 1_200)
+    house.clock.step(seconds=1)
+    house.operations.enqueue_many(house.job("few", tenant="zzz").job_id, [None] * 5)
+    house.clock.step(seconds=1)
+    newest = house.operations.enqueue_many(house.job("new", tenant="bbb").job_id, [None] * 45)
+    found = house.views.find_runs("state:ready", limit=50)
+    assert {run.run_id for run in found.items[:45]} == {run.run_id for run in newest}
+    assert {run.tenant for run in found.items[45:]} == {"zzz"}
+    assert (found.examined, found.notes) == (50, ())
 
 
 def test_a_jobs_history_is_complete_and_filtered_by_state(house: House) -> None:
@@ -310,10 +319,10 @@ def test_a_jobs_history_is_complete_and_filtered_by_state(house: House) -> None:
     dead = house.kill(job)
     house.clock.step(hours=30)
     ready = house.enqueue(job)
-    assert house.listed(job_id=job.job_id) == [ready.run_id, dead.run_id]
-    assert house.listed(job_id=job.job_id, states=frozenset({RunState.DEAD})) == [dead.run_id]
-    since = house.clock.now() - timedelta(hours=1)
-    assert house.listed(job_id=job.job_id, since=since) == [ready.run_id]
+    assert house.listed("job:doomed") == [ready.run_id, dead.run_id]
+    assert house.listed(f"job:{job.job_id} state:dead") == [dead.run_id]
+    assert house.listed(f"job:{job.job_id} state:dead,done") == [dead.run_id]
+    assert house.listed("job:doomed -ended:<-1h") == [ready.run_id]
 
 
 def test_the_dead_are_listed_by_group_and_discarded_ones_apart(house: House) -> None:
@@ -324,14 +333,15 @@ def test_the_dead_are_listed_by_group_and_discarded_ones_apart(house: House) -> 
     other = house.kill(doomed(house, "other", "acme"), "no net")
     house.operations.discard(second.run_id)
 
-    def ids(**query: Any) -> list[str]:
-        return [run.run_id for run in house.views.dead_runs(**query).items]
-
-    assert ids() == [other.run_id, first.run_id]
-    assert ids(signature=first.signature) == [first.run_id]
-    assert ids(tenant="acme") == [other.run_id]
-    assert ids(job_id=job.job_id) == [first.run_id]
-    assert ids(discarded=True) == [second.run_id]
+    assert house.listed("state:dead") == [other.run_id, first.run_id]
+    assert house.listed(f"group:{first.signature}") == [first.run_id]
+    assert house.listed("state:dead tenant:acme") == [other.run_id]
+    assert house.listed(f"state:dead job:{job.job_id}") == [first.run_id]
+    assert house.listed("is:discarded") == [second.run_id]
+    assert house.listed("state:dead is:discarded,retried") == [second.run_id]
+    assert house.views.find_runs("job:doomed").notes == (
+        "1 discarded run was left out (is:discarded shows it)",
+    )
 
 
 def test_a_run_is_shown_with_its_attempts_and_payload(house: House) -> None:
@@ -349,11 +359,13 @@ def test_a_run_is_shown_with_its_attempts_and_payload(house: House) -> None:
 def test_every_list_has_a_bound(house: House, limit: int) -> None:
     """No view reads without end because somebody asked for it."""
     with pytest.raises(InvalidInput, match="limit"):
-        house.views.list_runs(RunQuery(limit=limit))
+        house.views.find_runs(limit=limit)
     with pytest.raises(InvalidInput, match="limit"):
-        house.views.list_jobs(JobQuery(limit=limit))
-    with pytest.raises(InvalidInput, match="limit"):
-        house.views.dead_runs(limit=limit)
+        house.views.find_jobs(limit=limit)
+    with pytest.raises(InvalidInput, match="examine"):
+        house.views.find_runs(examine=min(limit, 0))
+    with pytest.raises(InvalidInput, match="examine"):
+        house.views.find_jobs(examine=100_001)
 
 
 # the store

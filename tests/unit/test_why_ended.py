@@ -179,7 +179,33 @@ def test_a_run_cancelled_by_hand_gives_the_reason_that_was_given(world: World) -
     explained = why(world, run)
     assert explained.cause is Cause.CANCELLED
     assert "wrong month" in explained.headline
+    assert any(what.startswith("run.cancel by program on ") for _, what in explained.timeline)
     assert "It was never started." in explained.sentences
+
+
+def test_a_run_stopped_under_way_says_whether_it_had_begun(world: World) -> None:
+    """Whoever cleans up has to know whether there is anything to clean."""
+    (begun,) = world.enqueue(world.job(name="begun"))
+    world.lose_handler()
+    world.operations.cancel(begun.run_id)
+    assert "It had 1 attempt before." in why(world, begun).sentences
+
+
+def test_a_death_for_an_unknown_reason_is_told_as_it_is_stored(world: World) -> None:
+    """A newer version may bury for reasons that this one does not know."""
+    (run,) = world.enqueue(world.job())
+    dead = run.changed(
+        key=replace(run.key, nonce="0-x"),
+        state=RunState.DEAD,
+        reason="a reason of tomorrow",
+        error="E: of tomorrow",
+        ended_at=world.now,
+    )
+    assert world.store.runs.create_many([dead]) == [True]
+    explained = why(world, dead)
+    assert explained.cause is Cause.CANNOT_TELL
+    assert "'a reason of tomorrow'" in explained.headline
+    assert "The last error: E: of tomorrow" in explained.sentences
 
 
 def overlapping(world: World, policy: Overlap) -> tuple[Run, Run]:

@@ -109,6 +109,18 @@ def test_an_instant_inside_the_look_ahead_waits_for_the_next_tick(world: World) 
     assert "No dispatcher owns its shard since" in said(explained)
 
 
+def test_an_instant_ahead_names_the_dispatcher_that_is_to_serve_it(world: World) -> None:
+    """Or says that none has ever been there."""
+    job = world.job(schedule=HOURLY)
+    world.clock.step(minutes=59, seconds=25)
+    assert "No dispatcher has ever owned its shard" in said(why_at(world, job, at("10:00")))
+    world.hide(job)  # its index entry is late
+    world.dispatcher().tick()
+    explained = why_at(world, job, at("10:00"))
+    assert explained.cause is Cause.AHEAD
+    assert "Dispatcher dispatcher-" in said(explained)
+
+
 def test_an_instant_with_a_run_is_explained_as_that_run(world: World) -> None:
     """One question, whatever the answer is made of."""
     job = world.job(schedule=EVERY_MINUTE)
@@ -169,7 +181,17 @@ def test_an_instant_of_a_paused_job_tells_since_when_and_why(world: World) -> No
     assert explained.cause is Cause.PAUSED
     assert "it was paused (month-end) from 2026-03-02 09:00:12Z and still is" in explained.headline
     assert "3 instants so far" in said(explained)
+    assert any(what.startswith("job.pause by program on ") for _, what in explained.timeline)
     assert explained.hints == ("dynsched job resume job",)
+
+
+def test_an_instant_ahead_of_a_job_just_paused_is_told_as_paused(world: World) -> None:
+    """There is nothing to count yet."""
+    job = world.job(schedule=HOURLY)
+    world.operations.pause(job.job_id, reason="month-end")
+    explained = why_at(world, job, at("11:00"))
+    assert explained.cause is Cause.PAUSED
+    assert explained.sentences == ()
 
 
 def test_an_instant_of_a_pause_that_is_over_names_its_end(world: World) -> None:
@@ -250,6 +272,23 @@ def test_an_instant_that_its_minute_was_closed_without_is_an_alarm(world: World)
     assert explained.cause is Cause.LOST
     assert "has passed that minute without serving the job" in explained.headline
     assert "read again after 1, 10 and 60 minutes" in said(explained)
+
+
+def test_a_dispatcher_that_comes_back_between_two_reads_makes_no_alarm(world: World) -> None:
+    """Its cursor passes the minute after the job was read, and the row is there."""
+    job = world.job(schedule=HOURLY)
+    dispatcher = world.dispatcher()
+    dispatcher.tick()
+    world.clock.step(minutes=65)
+    wire = world.people.wire
+    wire.before(
+        lambda call: any(key.pk == "cursors" for key in call.keys),
+        lambda: world.tick_for(dispatcher, 200),
+    )
+    explained = why_at(world, job, at("10:00"))
+    assert wire.sprung
+    assert explained.run_id is not None
+    assert not explained.alarm
 
 
 def test_a_missing_row_of_an_open_minute_is_no_alarm_yet(world: World) -> None:

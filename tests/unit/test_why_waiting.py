@@ -7,10 +7,12 @@ from datetime import timedelta
 
 import pytest
 
+from dynsched.domain import lifecycle
 from dynsched.domain.explanation import Cause
 from dynsched.domain.job import CatchUp, Overlap, Priority
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import CommandTarget
+from dynsched.domain.time_words import stamp
 from dynsched.services.specs import EverySpec, JobSpec
 from dynsched.storage.engine import Applied, Replace
 from dynsched.storage.placement import job_key
@@ -272,6 +274,38 @@ def test_a_run_under_a_closed_session_waits_for_the_reaper(world: World) -> None
     assert "was closed at" in explained.headline
 
 
+@pytest.mark.parametrize(("seconds", "cause"), [(60, Cause.RUNNING), (-60, Cause.LEASE_EXPIRED)])
+def test_a_lease_without_heartbeats_is_told_by_its_own_end(
+    world: World, seconds: int, cause: Cause
+) -> None:
+    """Some processes cannot send heartbeats; their lease has a fixed end."""
+    run = enqueued(world)
+    ends_at = world.now + timedelta(seconds=seconds)
+    move = lifecycle.claim(world.run(run), session="~1#0", now=world.now, lease_ends_at=ends_at)
+    world.store.runs.apply(move)
+    explained = why(world, run)
+    assert explained.cause is cause
+    assert stamp(ends_at) in explained.headline
+
+
+def test_a_run_over_its_time_limit_says_by_how_much(world: World) -> None:
+    """Its worker should have ended it."""
+    worker = world.worker()
+    run = enqueued(world, timeout=timedelta(seconds=30))
+    worker.poll()
+    world.leave_alone(worker, seconds=50)
+    assert "It is 20s over its time limit of 30s" in said(why(world, run))
+
+
+def test_a_run_of_a_session_without_a_row_waits_for_the_reaper(world: World) -> None:
+    """The session is so long gone that its row is, too."""
+    run = enqueued(world)
+    world.land_claim(run, "of-yesterday")
+    explained = why(world, run)
+    assert explained.cause is Cause.LEASE_EXPIRED
+    assert "session of-yesterday, which has no row any more" in explained.headline
+
+
 def test_a_run_that_lost_its_lease_is_told_as_returned(world: World) -> None:
     """Its attempt rows say which session was lost."""
     run = enqueued(world)
@@ -300,6 +334,21 @@ def test_a_suspect_that_waits_for_an_idle_process_is_told_so(world: World) -> No
     assert "have 1 run in hand" in said(explained)
 
 
+def test_a_run_whose_workers_hold_a_suspect_names_the_suspect(world: World) -> None:
+    """Nothing is claimed beside a run that may kill its process."""
+    suspect = enqueued(world, name="killer")
+    world.lose_handler()
+    world.lose_handler()
+    worker = world.worker()
+    assert worker.poll().started == 1
+    run = enqueued(world)
+    worker.poll()
+    world.clock.step(seconds=10)
+    explained = why(world, run)
+    assert explained.cause is Cause.SUSPECT_BESIDE
+    assert f"One of these is {suspect.run_id}, after 2 lost leases." in explained.sentences
+
+
 def test_a_run_behind_a_backlog_is_told_how_many_are_ahead(world: World) -> None:
     """All slots are taken, and three due runs were there before."""
     worker = world.worker(slots=2)
@@ -314,7 +363,7 @@ def test_a_run_behind_a_backlog_is_told_how_many_are_ahead(world: World) -> None
     explained = why(world, run)
     assert explained.cause is Cause.BACKLOG
     assert "3 due runs of queue main, priority default were there before it" in explained.headline
-    assert "1 living worker of the queue with 2 slots; all of them are taken." in said(explained)
+    assert "1 living worker of the queue with 2 slots, all of them taken." in said(explained)
 
 
 def test_a_run_made_late_by_a_dispatcher_outage_names_the_dispatcher(world: World) -> None:
@@ -333,6 +382,16 @@ def test_a_run_that_has_just_come_due_is_not_made_a_riddle(world: World) -> None
     """A worker takes it within the second."""
     world.worker().poll()
     assert why(world, enqueued(world)).cause is Cause.JUST_DUE
+
+
+def test_a_run_that_is_taken_while_it_is_asked_about_is_told_as_running(world: World) -> None:
+    """The answer is about one moment, not about two."""
+    worker = world.worker()
+    worker.poll()
+    run = enqueued(world)
+    world.clock.step(seconds=9)
+    world.people.wire.before(lambda call: call.query is not None and call.query.index, worker.poll)
+    assert why(world, run).cause is Cause.RUNNING
 
 
 def test_what_nothing_explains_is_told_with_all_that_was_looked_at(world: World) -> None:

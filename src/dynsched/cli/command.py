@@ -14,7 +14,7 @@ from dynsched.cli.runtime import Runtime
 from dynsched.cli.values import option_name
 from dynsched.cli.visible import visible
 from dynsched.domain.access import Role
-from dynsched.errors import DynschedError, InvalidInput, NotInitialised
+from dynsched.errors import DynschedError, FilterError, InvalidInput, NotInitialised
 
 INTERRUPTED = 130
 
@@ -230,7 +230,16 @@ def report(error: DynschedError | click.ClickException) -> int:
         if isinstance(error, NotInitialised) and "dynsched init" in message:
             message += " (`dynsched up` does it by itself)"
     print_error(message)
+    if isinstance(error, FilterError):
+        _print_pointer(error)
     return code
+
+
+def _print_pointer(error: FilterError) -> None:
+    """Write the filter with a caret below its fault."""
+    with suppress(BrokenPipeError):
+        for line in error.pointer():
+            click.echo(f"  {visible(line)}", err=True)
 
 
 def print_error(message: str) -> None:

@@ -8,10 +8,18 @@ from functools import partial
 import click
 
 from dynsched.cli.command import Group, as_typed, print_error
-from dynsched.cli.options import json_option, limit_option, reason_option, tenant_filter
+from dynsched.cli.filters import rows_examined, run_terms
+from dynsched.cli.options import (
+    filter_argument,
+    json_option,
+    paging_options,
+    reason_option,
+    tenant_filter,
+)
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.show import print_dead, print_run_detail
-from dynsched.cli.tables import print_json, print_notes
+from dynsched.cli.tables import print_json, print_status
+from dynsched.domain.filters import GROUPS, parse, term_text
 from dynsched.domain.run import Run, RunState
 from dynsched.errors import DynschedError, IllegalTransition, StoreError
 from dynsched.services.documents import run_detail_document, run_document
@@ -27,41 +35,54 @@ def dlq_group() -> None:
 
 
 @dlq_group.command(
-    "list", examples=("dlq list", "dlq list --signature 3f2a91c0de11", "dlq list --discarded")
+    "list",
+    examples=(
+        "dlq list",
+        "dlq list 'dead:>-1h err:timeout'",
+        "dlq list --signature 3f2a91c0de11",
+        "dlq list --discarded",
+    ),
 )
+@filter_argument
 @tenant_filter
 @click.option("--job", metavar="NAME", help="Only this job's; a name or an id.")
-@click.option("--signature", default="", metavar="GROUP", help="Only of this group of errors.")
+@click.option("--signature", metavar="GROUP", help="Only of this group of errors.")
 @click.option("--discarded", is_flag=True, help="Those that were discarded, instead.")
-@limit_option
+@paging_options
 @json_option
 @pass_runtime
 def list_(
     runtime: Runtime,
     /,
     *,
+    words: tuple[str, ...],
     tenant: str | None,
     job: str | None,
-    signature: str,
+    signature: str | None,
     discarded: bool,
     limit: int,
+    cursor: str | None,
+    examine: int | None,
     as_json: bool,
 ) -> None:
-    """List dead runs, newest first; equal errors have the same group."""
-    found_job = None if job is None else runtime.find_any_job(job, tenant or "default")
-    found = runtime.views.dead_runs(
-        tenant=tenant,
-        job_id=None if found_job is None else found_job.job_id,
-        signature=signature,
-        discarded=discarded,
+    """List the dead runs that fit FILTER, newest first; equal errors have the same group."""
+    terms = [*words, *run_terms(runtime, job=job, tenant=tenant)]
+    if signature:
+        terms.append(term_text("group", signature))
+    if discarded:
+        terms.append(term_text("is", "discarded"))
+    found = runtime.views.find_runs(
+        parse(" ".join(terms), GROUPS),
         limit=limit,
+        cursor=cursor,
+        examine=rows_examined(examine, limit),
     )
     names = runtime.views.job_names([run.job_id for run in found.items])
     if as_json:
         print_json([run_document(run, job_name=names.get(run.job_id)) for run in found.items])
     else:
         print_dead(found.items, names, runtime.now())
-    print_notes(found.notes, more=found.more)
+    print_status(found)
 
 
 @dlq_group.command("show", examples=("dlq show RUN_ID",))

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dynsched.cli.command import Group
+from dynsched.cli.filters import rows_examined, tenant_terms
 from dynsched.cli.job_spec import (
     TARGETS,
     edited_schedule,
@@ -20,8 +21,9 @@ from dynsched.cli.job_spec import (
 from dynsched.cli.lacks import warn_of_lack
 from dynsched.cli.options import (
     app_option,
+    filter_argument,
     json_option,
-    limit_option,
+    paging_options,
     policy_options,
     reason_option,
     schedule_options,
@@ -33,15 +35,15 @@ from dynsched.cli.options import (
 )
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.show import print_changed, print_job, print_job_detail, print_jobs
-from dynsched.cli.tables import print_json, print_notes, when
+from dynsched.cli.tables import print_json, print_status, when
 from dynsched.cli.values import PAYLOAD, pairs
+from dynsched.domain.filters import term_text
 from dynsched.domain.job import Job, JobState, Priority
 from dynsched.domain.payload import Json
 from dynsched.errors import InvalidInput
 from dynsched.services.documents import instant, job_detail_document, job_document, run_document
 from dynsched.services.operations import Changed
 from dynsched.services.specs import make_schedule
-from dynsched.services.views import JobQuery
 from dynsched.targets.app import load_app
 
 
@@ -94,8 +96,13 @@ def add(runtime: Runtime, /, *, name: str, reason: str, as_json: bool, **_: Any)
 
 @job_group.command(
     "list",
-    examples=("job list", "job list --tenant acme --tag team=ops", "job list --state paused"),
+    examples=(
+        "job list",
+        "job list --tenant acme --tag team=ops",
+        "job list 'state:paused,parked -tag:team=ops next:<+1h'",
+    ),
 )
+@filter_argument
 @tenant_filter
 @tag_filter
 @click.option(
@@ -105,33 +112,36 @@ def add(runtime: Runtime, /, *, name: str, reason: str, as_json: bool, **_: Any)
     type=click.Choice([state.value for state in JobState if state is not JobState.DELETED]),
     help="Only in this state; repeatable.",
 )
-@limit_option
+@paging_options
 @json_option
 @pass_runtime
 def list_(
     runtime: Runtime,
     /,
     *,
+    words: tuple[str, ...],
     tenant: str | None,
     tag: tuple[tuple[str, str], ...],
     states: tuple[str, ...],
     limit: int,
+    cursor: str | None,
+    examine: int | None,
     as_json: bool,
 ) -> None:
-    """List jobs by tenant and name."""
-    query = JobQuery(
-        tenant=tenant,
-        tags=pairs(tag, "--tag"),
-        states=frozenset(map(JobState, states)) or None,
-        limit=limit,
+    """List the jobs that fit FILTER, by tenant and name."""
+    terms = [*words, *tenant_terms(tenant)]
+    terms += [term_text("tag", f"{name}={value}") for name, value in pairs(tag, "--tag").items()]
+    if states:
+        terms.append(term_text("state", *states))
+    found = runtime.views.find_jobs(
+        " ".join(terms), limit=limit, cursor=cursor, examine=rows_examined(examine, limit)
     )
-    found = runtime.views.list_jobs(query)
     now = runtime.now()
     if as_json:
         print_json([job_document(job, now) for job in found.items])
     else:
         print_jobs(found.items, now)
-    print_notes(found.notes, more=found.more)
+    print_status(found)
 
 
 @job_group.command("show", examples=("job show nightly", "job show report --tenant acme --json"))

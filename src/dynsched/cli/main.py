@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dynsched import __version__
+from dynsched.cli.audit import audit_command
 from dynsched.cli.command import Program
 from dynsched.cli.console import tui_command
 from dynsched.cli.dlq import dlq_group
@@ -53,6 +54,7 @@ for command in (
     why_command,
     stats_command,
     tenant_group,
+    audit_command,
     import_group,
     tui_command,
 ):

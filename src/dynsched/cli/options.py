@@ -23,6 +23,7 @@ from dynsched.cli.values import (
 from dynsched.domain.job import CatchUp, Overlap, Priority
 from dynsched.domain.masking import Masker
 from dynsched.domain.target import METHODS
+from dynsched.services.search import EXAMINE
 from dynsched.settings import settings_from
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -50,6 +51,16 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write one JSON document.")
+filter_argument = click.argument("words", nargs=-1, metavar="[FILTER]...")
+cursor_option = click.option(
+    "--cursor", metavar="TEXT", help="Go on behind a page: what its last line gave."
+)
+examine_option = click.option(
+    "--examine",
+    type=int,
+    metavar="N",
+    help=f"Rows to look at before the page ends; default {EXAMINE}, or the limit if that is more.",
+)
 limit_option = click.option(
     "--limit", type=int, default=100, show_default=True, help="Show at most so many."
 )
@@ -64,6 +75,8 @@ reason_option = click.option("--reason", metavar="TEXT", default="", help="Why; 
 app_option = click.option(
     "--app", metavar="MODULE:APP", help="The App that holds the Python handlers."
 )
+
+paging_options = together(limit_option, cursor_option, examine_option)
 
 schedule_options = together(
     click.option("--cron", metavar="EXPR", help="Cron expression, e.g. '*/5 * * * *'."),

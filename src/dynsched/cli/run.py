@@ -5,15 +5,23 @@ from __future__ import annotations
 import click
 
 from dynsched.cli.command import Group
-from dynsched.cli.options import json_option, limit_option, reason_option, tenant_filter
+from dynsched.cli.filters import rows_examined, run_terms
+from dynsched.cli.options import (
+    filter_argument,
+    json_option,
+    paging_options,
+    reason_option,
+    tenant_filter,
+)
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.show import print_run_detail, print_runs
-from dynsched.cli.tables import print_json, print_notes
+from dynsched.cli.tables import print_json, print_status
 from dynsched.cli.values import since_instant
+from dynsched.domain.filters import term_text
+from dynsched.domain.instants import to_text
 from dynsched.domain.run import RunState
 from dynsched.errors import InvalidInput
 from dynsched.services.documents import run_detail_document, run_document
-from dynsched.services.views import RunQuery
 
 
 @click.group(
@@ -30,9 +38,12 @@ def run_group() -> None:
     examples=(
         "run list",
         "run list --job nightly --tenant acme",
+        "run list 'state:dead err:timeout -tenant:acme ended:>-2d'",
+        "run list @late",
         "run list --state skipped --state cancelled --since 6h --json",
     ),
 )
+@filter_argument
 @click.option(
     "--job",
     "job",
@@ -53,31 +64,37 @@ def run_group() -> None:
     help="Leave out what ended before: a duration back (6h) or an ISO instant; "
     "default 1h without --job.",
 )
-@limit_option
+@paging_options
 @json_option
 @pass_runtime
 def list_(
     runtime: Runtime,
     /,
     *,
+    words: tuple[str, ...],
     job: str | None,
     states: tuple[str, ...],
     tenant: str | None,
     since: str | None,
     limit: int,
+    cursor: str | None,
+    examine: int | None,
     as_json: bool,
 ) -> None:
-    """List runs, newest first: with --job its history, else what waits, runs and ended lately."""
+    """List the runs that fit FILTER, newest first; without one what waits, runs and ended lately.
+
+    With --job its history. What a filter may say is in docs/filters.md.
+    """
     now = runtime.now()
-    found_job = None if job is None else runtime.find_any_job(job, tenant or "default")
-    query = RunQuery(
-        job_id=None if found_job is None else found_job.job_id,
-        states=frozenset(map(RunState, states)),
-        tenant=tenant,
-        since=None if since is None else since_instant(since, now, "--since"),
-        limit=limit,
+    terms = [*words, *run_terms(runtime, job=job, tenant=tenant)]
+    if states:
+        terms.append(term_text("state", *states))
+    if since is not None:
+        instant = since_instant(since, now, "--since")
+        terms.append(f"-ended:<{to_text(instant)}")
+    found = runtime.views.find_runs(
+        " ".join(terms), limit=limit, cursor=cursor, examine=rows_examined(examine, limit)
     )
-    found = runtime.views.list_runs(query)
     names = runtime.views.job_names([run.job_id for run in found.items])
     lacks = runtime.views.lacks(found.items)
     if as_json:
@@ -88,7 +105,7 @@ def list_(
         print_json(documents)
     else:
         print_runs(found.items, names, now, lacks)
-    print_notes(found.notes, more=found.more)
+    print_status(found)
 
 
 @run_group.command(

@@ -14,6 +14,8 @@ from dynsched.cli.tables import (
     print_block,
     print_fields,
     print_table,
+    span,
+    stamp,
     when,
 )
 from dynsched.cli.visible import visible
@@ -22,7 +24,6 @@ from dynsched.domain.job import Job, JobState, Policies
 from dynsched.domain.recurrence import Schedule
 from dynsched.domain.retry import RetryPolicy
 from dynsched.domain.run import Run, RunState
-from dynsched.domain.time_words import span, stamp
 from dynsched.services.capacity import why_words
 from dynsched.services.job_views import JobDetail, coming
 from dynsched.services.operations import Changed

@@ -11,12 +11,11 @@ from dynsched.bootstrap import init_store
 from dynsched.cli.command import Command
 from dynsched.cli.options import json_option, reason_option
 from dynsched.cli.runtime import Runtime, pass_runtime
-from dynsched.cli.tables import print_fields, print_json, print_table, when
+from dynsched.cli.tables import print_fields, print_json, print_table, span, when
 from dynsched.cli.values import DURATION
 from dynsched.cli.visible import visible
 from dynsched.domain.access import Action
 from dynsched.domain.instants import minute_start, to_text
-from dynsched.domain.time_words import span
 from dynsched.errors import InvalidInput
 from dynsched.services.documents import stats_document
 from dynsched.services.views import Stats

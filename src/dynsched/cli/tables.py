@@ -6,12 +6,14 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import click
 
 from dynsched.cli.values import is_terminal
 from dynsched.cli.visible import cut, visible, width
 from dynsched.domain.time_words import distance, span, stamp, when
+from dynsched.services.search import Found
 
 __all__ = [
     "coloured",
@@ -20,6 +22,7 @@ __all__ = [
     "print_fields",
     "print_json",
     "print_notes",
+    "print_status",
     "print_table",
     "span",
     "stamp",
@@ -107,3 +110,11 @@ def print_notes(notes: Iterable[str], *, more: bool) -> None:
         click.echo(f"note: {visible(note)}", err=True)
     if more:
         click.echo("note: there are more (--limit N shows them)", err=True)
+
+
+def print_status(found: Found[Any]) -> None:
+    """Write what a search left out, and how far it came, on standard error."""
+    print_notes(found.notes, more=False)
+    tested = f" (row by row: {', '.join(found.tested)})" if found.tested else ""
+    more = f"; more with --cursor {found.cursor}" if found.cursor is not None else ""
+    click.echo(f"matched {found.matched:,}, examined {found.examined:,}{tested}{more}", err=True)

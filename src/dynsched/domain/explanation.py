@@ -26,6 +26,7 @@ class Cause(StrEnum):
     AT_CAP = "at_cap"
     OVERLAP = "overlap"
     SUSPECT = "suspect"  # needs a process with nothing else in hand
+    SUSPECT_BESIDE = "suspect_beside"  # the workers hold one, and claim nothing beside it
     BACKLOG = "backlog"
     JUST_DUE = "just_due"
     LEASE_LOST = "lease_lost"

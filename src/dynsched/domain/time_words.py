@@ -1,7 +1,4 @@
-"""Instants and durations in words, as people read them in every door.
-
-Instants are UTC with `Z`; a duration has its two largest units.
-"""
+"""Instants and durations as people read them: the same words in every console."""
 
 from __future__ import annotations
 
@@ -10,6 +7,18 @@ from datetime import datetime, timedelta
 from dynsched.domain.instants import MILLISECOND, from_ms, to_ms, to_text
 
 _STEPS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
+
+
+def when(instant: datetime | None, now: datetime) -> str:
+    """Return an instant in UTC with how far it is from now.
+
+    >>> from dynsched.domain.instants import EPOCH
+    >>> when(EPOCH + timedelta(seconds=200), EPOCH)
+    '1970-01-01 00:03:20Z (in 3m 20s)'
+    """
+    if instant is None:
+        return ""
+    return f"{stamp(instant)} ({distance(instant, now)})"
 
 
 def stamp(instant: datetime) -> str:
@@ -29,8 +38,21 @@ def exact(instant: datetime) -> str:
     >>> exact(EPOCH), exact(EPOCH + MILLISECOND)
     ('1970-01-01T00:00:00Z', '1970-01-01T00:00:00.001Z')
     """
-    text = to_text(instant)
-    return text.replace(".000Z", "Z")
+    return to_text(instant).replace(".000Z", "Z")
+
+
+def distance(instant: datetime, now: datetime) -> str:
+    """Return how far an instant is from now, in words.
+
+    >>> from dynsched.domain.instants import EPOCH
+    >>> distance(EPOCH, EPOCH + timedelta(hours=30)), distance(EPOCH, EPOCH)
+    ('1d 6h ago', 'now')
+    """
+    ahead = (instant - now) / timedelta(seconds=1)
+    if abs(ahead) < 1:
+        return "now"
+    words = span(abs(instant - now))
+    return f"in {words}" if ahead > 0 else f"{words} ago"
 
 
 def span(duration: timedelta) -> str:
@@ -49,32 +71,6 @@ def span(duration: timedelta) -> str:
             second = rest // next_size
             return f"{first}{unit} {second}{next_unit}" if second else f"{first}{unit}"
     return f"{whole}s"
-
-
-def when(instant: datetime | None, now: datetime) -> str:
-    """Return an instant in UTC with how far it is from now.
-
-    >>> from dynsched.domain.instants import EPOCH
-    >>> when(EPOCH + timedelta(seconds=200), EPOCH)
-    '1970-01-01 00:03:20Z (in 3m 20s)'
-    """
-    if instant is None:
-        return ""
-    return f"{stamp(instant)} ({distance(instant, now)})"
-
-
-def distance(instant: datetime, now: datetime) -> str:
-    """Return how far an instant is from now, in words.
-
-    >>> from dynsched.domain.instants import EPOCH
-    >>> distance(EPOCH, EPOCH + timedelta(hours=30)), distance(EPOCH, EPOCH)
-    ('1d 6h ago', 'now')
-    """
-    ahead = (instant - now) / timedelta(seconds=1)
-    if abs(ahead) < 1:
-        return "now"
-    words = span(abs(instant - now))
-    return f"in {words}" if ahead > 0 else f"{words} ago"
 
 
 def number(count: int, one: str, many: str = "") -> str:

@@ -1,10 +1,10 @@
-"""Views of jobs: lists by tenant and tag, and one job with all that belongs to it."""
+"""Views of jobs: one by its name or id, with all that belongs to it."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import TypeVar
@@ -16,7 +16,6 @@ from dynsched.domain.recurrence import BrokenSchedule
 from dynsched.domain.run import Run
 from dynsched.domain.target import Target
 from dynsched.errors import NotFound
-from dynsched.services.listing import Listing, check_limit
 from dynsched.services.masked import Masked, masked_target
 from dynsched.storage.jobs import Unreadable, target_of
 from dynsched.storage.store import Store
@@ -24,38 +23,12 @@ from dynsched.storage.store import Store
 T = TypeVar("T")
 
 TENANTS_MAX = 1_000
-NAMES_MAX = 20_000  # jobs of one tenant that a listing looks through
 BATCH = 100  # jobs that are read together
 COMING = 5
 ASKED_MAX = 200  # tenants that are asked for a name that one has not
 SUGGESTED_FROM = 1_000  # names of a tenant among which the one that was meant is looked for
 OFFERED = 3
 HISTORY = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobQuery:
-    """Which jobs to list.
-
-    Attributes:
-        tenant: None for all that are in use.
-        tags: all of them must fit.
-        states: None for all but the deleted.
-        limit: at most so many.
-    """
-
-    tenant: str | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
-    states: frozenset[JobState] | None = None
-    limit: int = 100
-
-    def fits(self, job: Job) -> bool:
-        """Return whether a job belongs into the list."""
-        if job.state is JobState.DELETED:
-            return False
-        if self.states is not None and job.state not in self.states:
-            return False
-        return all(job.tags.get(name) == value for name, value in self.tags.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,40 +68,12 @@ def coming(job: Job, now: datetime, count: int) -> list[datetime]:
 
 
 class JobViews(Masked):
-    """Reads jobs for people; only reading, every list bounded, secrets masked."""
+    """Reads jobs for people; only reading, secrets masked."""
 
     def __init__(self, store: Store, *, clock: Clock, masker: Masker = PLAIN) -> None:
         Masked.__init__(self, masker)
         self._store = store
         self._clock = clock
-
-    def list_jobs(self, query: JobQuery) -> Listing[Job]:
-        """List jobs in the order of tenant and name.
-
-        Cost: a query for each tenant, one read unit for each job that is looked at.
-        """
-        check_limit(query.limit)
-        self._store.refresh_by(self._clock.now())
-        notes: list[str] = []
-        found = (job for job in self._jobs(query.tenant, notes) if query.fits(job))
-        jobs = tuple(islice(found, query.limit + 1))
-        return Listing(items=jobs[: query.limit], more=len(jobs) > query.limit, notes=tuple(notes))
-
-    def _jobs(self, tenant: str | None, notes: list[str]) -> Iterator[Job]:
-        tenants = [tenant] if tenant is not None else self._tenants(notes)
-        for name in tenants:
-            count = 0
-            for batch in _batches(self._store.jobs.named(name, most=NAMES_MAX), BATCH):
-                count += len(batch)
-                yield from self.read_jobs([job_id for _, job_id in batch], notes)
-            if count >= NAMES_MAX:
-                notes.append(f"only the first {NAMES_MAX:,} jobs of tenant {name} were looked at")
-
-    def _tenants(self, notes: list[str]) -> list[str]:
-        found = self._store.control.all_tenants(most=TENANTS_MAX)
-        if len(found) == TENANTS_MAX:
-            notes.append(f"only the first {TENANTS_MAX:,} tenants were looked at")
-        return [tenant.name for tenant in found]
 
     def read_jobs(self, job_ids: Sequence[str], notes: list[str]) -> list[Job]:
         """Read jobs; one whose row is damaged is named in the notes and hides no other."""

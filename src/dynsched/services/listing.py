@@ -10,7 +10,6 @@ from dynsched.errors import InvalidInput
 T = TypeVar("T")
 
 LIMIT_MAX = 10_000  # rows that one listing may return
-READ_MAX = 2_000  # rows that one index partition is read for when a filter drops some of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -212,7 +212,9 @@ class _Page:
     def notes(self) -> Iterator[str]:
         """Yield what this page met and left out."""
         if self._hidden:
-            yield f"{self._hidden:,} discarded runs were left out (is:discarded shows them)"
+            some = "run was" if self._hidden == 1 else "runs were"
+            which = "it" if self._hidden == 1 else "them"
+            yield f"{self._hidden:,} discarded {some} left out (is:discarded shows {which})"
         if self._cut:
             yield "the page ended early, at the queries that one may cost (its cursor goes on)"
 

@@ -16,7 +16,7 @@ from dynsched.errors import InvalidInput
 from dynsched.services.capacity import Capacity, alive_sessions
 from dynsched.services.job_views import TENANTS_MAX
 from dynsched.services.listing import Listing
-from dynsched.services.run_views import BUCKETS_AHEAD, BUCKETS_MAX, QUEUES_MAX, SESSIONS_MAX
+from dynsched.services.run_places import BUCKETS_AHEAD, BUCKETS_MAX, QUEUES_MAX, SESSIONS_MAX
 from dynsched.storage.codec import decode_job
 from dynsched.storage.control import Session, Tenant
 from dynsched.storage.placement import (

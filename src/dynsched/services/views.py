@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dynsched.services.audit_views import AuditQuery, AuditViews
 from dynsched.services.groups import GroupViews
 from dynsched.services.job_search import JobSearch
-from dynsched.services.job_views import JobDetail, JobQuery
+from dynsched.services.job_views import JobDetail
 from dynsched.services.listing import Listing
-from dynsched.services.run_views import RunDetail, RunQuery, RunViews
+from dynsched.services.run_views import RunDetail, RunViews
 from dynsched.services.search import Found
 from dynsched.services.store_views import Stats, StoreViews
 from dynsched.services.why import WhyViews
 
-__all__ = ["Found", "JobDetail", "JobQuery", "Listing", "RunDetail", "RunQuery", "Stats", "Views"]
+__all__ = ["AuditQuery", "Found", "JobDetail", "Listing", "RunDetail", "Stats", "Views"]
 
 
-class Views(JobSearch, WhyViews, RunViews, GroupViews, StoreViews):
+class Views(WhyViews, JobSearch, RunViews, GroupViews, StoreViews, AuditViews):
     """All that can be read of a store, each answer bounded; no rule of its own."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from dynsched.domain.audit import AuditOutcome
 from dynsched.domain.explanation import Cause, Explanation, Finding
 from dynsched.domain.instants import minute_start, to_utc
 from dynsched.domain.job import Job
@@ -19,9 +20,10 @@ from dynsched.domain.why_ended import PATIENCE, lateness, why_ended
 from dynsched.domain.why_instant import Rowless, why_no_row
 from dynsched.errors import NotFound
 from dynsched.services.job_views import JobViews
+from dynsched.services.why_case import Case
 from dynsched.services.why_evidence import ATTEMPTS_MAX, Evidence
 from dynsched.services.why_running import why_running
-from dynsched.services.why_waiting import Waiting, why_waiting
+from dynsched.services.why_waiting import why_waiting
 from dynsched.settings import Settings
 from dynsched.storage.jobs import Unreadable
 from dynsched.storage.runs import Attempt
@@ -47,7 +49,7 @@ class WhyViews(JobViews):
             NotFound: there is no such run, and no job that it could be an instant of.
         """
         key = parse_run_id(run_id)
-        evidence = Evidence(self._store, self._clock.now())
+        evidence = Evidence(self._store, self._clock.now(), self.masker)
         job = evidence.job(key.job_id)
         run = evidence.run(key)
         if run is not None:
@@ -69,7 +71,7 @@ class WhyViews(JobViews):
             NotFound: there is no such job.
         """
         at = to_utc(at, "instant")
-        evidence = Evidence(self._store, self._clock.now())
+        evidence = Evidence(self._store, self._clock.now(), self.masker)
         # The job before the row: a row is made before the pointer passes its instant.
         found = evidence.job_named(job, tenant) or self.find_job(job, tenant, deleted=True)
         run = evidence.run(RunKey(found.job_id, at, RunKind.CRON))
@@ -85,8 +87,26 @@ class WhyViews(JobViews):
         """Explain an instant that has no row."""
         if isinstance(job, Unreadable):
             return _of_damage(evidence, job, at)
+        case = self._case(evidence, job, at)
+        if why_no_row(case).cause is Cause.LOST:
+            # A dispatcher may have served the job between two of the reads: an alarm is read twice.
+            run = evidence.run(RunKey(job.job_id, at, RunKind.CRON))
+            if run is not None:
+                return _of_run(evidence, run, job)
+            current = evidence.job(job.job_id)
+            case = self._case(evidence, current if isinstance(current, Job) else job, at)
+        return _explanation(
+            evidence,
+            why_no_row(case),
+            subject=f"instant {exact(at)} of job {job.name}, tenant {job.tenant}",
+            job_id=job.job_id,
+            timeline=[(at, "the instant"), *_of_job(case), *_deeds(evidence, f"job:{job.job_id}")],
+        )
+
+    def _case(self, evidence: Evidence, job: Job, at: datetime) -> Rowless:
+        """Read what there is to know about an instant without a row."""
         cursor = evidence.cursor("due", job.job_id, job.next_at or at)
-        case = Rowless(
+        return Rowless(
             job=job,
             at=at,
             now=evidence.now,
@@ -97,13 +117,6 @@ class WhyViews(JobViews):
             cursor_at=None if cursor is None else minute_start(cursor.minute),
             owner="" if cursor is None else cursor.owner,
             owned_until=None if cursor is None else cursor.owned_until,
-        )
-        return _explanation(
-            evidence,
-            why_no_row(case),
-            subject=f"instant {exact(at)} of job {job.name}, tenant {job.tenant}",
-            job_id=job.job_id,
-            timeline=[(at, "the instant"), *_of_job(case)],
         )
 
 
@@ -126,16 +139,26 @@ def _of_damage(evidence: Evidence, job: Unreadable, at: datetime) -> Explanation
     )
 
 
+def _finding(evidence: Evidence, run: Run, job: Job | Unreadable | None) -> Finding:
+    """Return why a run is where it is, by its state."""
+    if run.terminal:
+        return why_ended(run, job if isinstance(job, Job) else None)
+    case = Case(run, job, evidence)
+    return why_running(case) if run.state is RunState.LEASED else why_waiting(case)
+
+
 def _of_run(evidence: Evidence, run: Run, job: Job | Unreadable | None) -> Explanation:
-    """Explain a run that has a row."""
+    """Explain a run that has a row.
+
+    What stands in its way was read after it: if it has moved meanwhile, it is explained again.
+    """
+    found = _finding(evidence, run, job)
+    current = run if run.terminal else evidence.run(run.key)
+    if current is not None and current.version != run.version:
+        evidence, run = evidence.afresh(), current
+        found = _finding(evidence, run, job)
     known = job if isinstance(job, Job) else None
     attempts = evidence.attempts(run.run_id)
-    if run.terminal:
-        found = why_ended(run, known)
-    elif run.state is RunState.LEASED:
-        found = why_running(Waiting(run, job, evidence))
-    else:
-        found = why_waiting(Waiting(run, job, evidence))
     if len(attempts) == ATTEMPTS_MAX:
         found = found.adding(f"Only its newest {ATTEMPTS_MAX} attempts were looked at.")
     whose = run.job_id if known is None else known.name
@@ -144,7 +167,10 @@ def _of_run(evidence: Evidence, run: Run, job: Job | Unreadable | None) -> Expla
         found,
         subject=f"{KINDS[run.key.kind]} {run.run_id} of job {whose}, tenant {run.tenant}",
         job_id=run.job_id,
-        timeline=_timeline(run, attempts, evidence.now),
+        timeline=[
+            *_timeline(run, attempts, evidence.now),
+            *_deeds(evidence, f"run:{run.run_id}"),
+        ],
         run_id=run.run_id,
     )
 
@@ -174,6 +200,15 @@ def _explanation(
 
 def _extended(explained: Explanation, sentence: str) -> Explanation:
     return replace(explained, sentences=(*explained.sentences, sentence))
+
+
+def _deeds(evidence: Evidence, target: str) -> Iterator[tuple[datetime, str]]:
+    """Yield what people did to a run or a job; what was refused or failed changed nothing."""
+    for entry in evidence.deeds(target):
+        if entry.outcome in (AuditOutcome.DONE, AuditOutcome.BEGUN):
+            unsure = "" if entry.outcome is AuditOutcome.DONE else " (begun, its end is not known)"
+            said = f": {entry.reason}" if entry.reason else ""
+            yield entry.at, f"{entry.action.value} by {entry.actor} via {entry.via}{unsure}{said}"
 
 
 def _of_job(case: Rowless) -> Iterator[tuple[datetime, str]]:

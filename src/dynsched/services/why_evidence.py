@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
+from dynsched.domain.audit import AuditEntry
 from dynsched.domain.health import Level
 from dynsched.domain.instants import minute_of
 from dynsched.domain.job import Generation, Job, Span
+from dynsched.domain.lifecycle import SUSPECT_LOSSES
+from dynsched.domain.masking import PLAIN, Masker
 from dynsched.domain.names import bucket_of
 from dynsched.domain.overlap import holds
 from dynsched.domain.run import Run, RunKey, parse_run_id
 from dynsched.services.capacity import Capacity, alive_sessions
+from dynsched.services.masked import masked_attempt, masked_progress, masked_run
 from dynsched.storage.control import Cursor, Session
 from dynsched.storage.jobs import Unreadable
 from dynsched.storage.placement import (
-    leased_partition,
     overlap_permit_key,
     ready_sort,
     tenant_permit_key,
@@ -26,6 +29,7 @@ from dynsched.storage.runs import Attempt, ProgressNote
 from dynsched.storage.store import Store
 
 ATTEMPTS_MAX = 50  # newest attempts of the run
+DEEDS_MAX = 20  # newest audit entries of the run or the job
 PERMITS_MAX = 200  # permits of a capped tenant, and as many holders
 AHEAD_MAX = 1_000  # ready rows that are looked at for what is ahead
 AHEAD_PAGE = 250
@@ -66,36 +70,67 @@ class Permission:
     waiter: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """What worker sessions have in hand.
+
+    Attributes:
+        runs: how many runs they hold.
+        suspects: those of them that lost two leases in a row; beside one nothing is claimed.
+    """
+
+    runs: Level
+    suspects: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What waits in a run's queue and priority.
+
+    Attributes:
+        runs: how many of them became available before it.
+        suspects: those that lost two leases in a row; workers empty themselves for one.
+    """
+
+    runs: Level
+    suspects: tuple[Run, ...]
+
+
 class Evidence:
     """Reads of one explanation; each thing is read at most once.
 
-    At most `ATTEMPTS_MAX` attempts, `AHEAD_MAX` ready and `BUSY_MAX` leased rows, twice
-    `PERMITS_MAX` rows of a capped tenant, all worker sessions, and some ten single rows.
+    At most `ATTEMPTS_MAX` attempts, `DEEDS_MAX` audit entries, `AHEAD_MAX` ready and `BUSY_MAX`
+    leased rows, twice `PERMITS_MAX` rows of a capped tenant, all worker sessions, a job's older
+    generations, and some ten single rows.
 
     Args:
         store: where to read.
         now: the instant of the explanation.
+        masker: hides secrets in what is read.
     """
 
-    def __init__(self, store: Store, now: datetime) -> None:
+    def __init__(self, store: Store, now: datetime, masker: Masker = PLAIN) -> None:
         self._store = store
+        self._masker = masker
         self.now = now
         self.rows = 0
-        self._ahead: Level | None = None
-        self._busy: dict[tuple[str, ...], Level] = {}
+        self._ahead: Ahead | None = None
+        self._busy: dict[tuple[str, ...], Busy] = {}
         store.refresh_by(now)
 
-    @property
-    def look_ahead_s(self) -> float:
-        """Return how far ahead rows are made ready, seconds."""
-        return self._store.topology.look_ahead.total_seconds()
+    def afresh(self) -> Evidence:
+        """Return evidence of the same instant that reads everything again."""
+        again = Evidence(self._store, self.now, self._masker)
+        again.rows = self.rows
+        return again
 
     # the run and its job
 
     def run(self, key: RunKey) -> Run | None:
         """Read a run, strongly."""
         self.rows += 1
-        return self._store.runs.get(key)
+        run = self._store.runs.get(key)
+        return None if run is None else masked_run(self._masker, run)
 
     def job(self, job_id: str) -> Job | Unreadable | None:
         """Read a job, strongly; a damaged one is no fault of the reader."""
@@ -111,12 +146,19 @@ class Evidence:
         """Read the newest attempts, the oldest first."""
         found = self._store.runs.attempts(run_id, most=ATTEMPTS_MAX, newest=True)
         self.rows += len(found)
-        return found
+        return [masked_attempt(self._masker, one) for one in found]
+
+    def deeds(self, target: str) -> list[AuditEntry]:
+        """Read what people did to a run or a job lately, the oldest first."""
+        found = list(self._store.audit.of_target(target, most=DEEDS_MAX))
+        self.rows += len(found)
+        return found[::-1]
 
     def progress(self, run_id: str) -> ProgressNote | None:
         """Read what the handler reported last."""
         self.rows += 1
-        return self._store.runs.progress(run_id)
+        note = self._store.runs.progress(run_id)
+        return None if note is None else masked_progress(self._masker, note)
 
     def generations(self, job: Job) -> tuple[Generation, ...]:
         """Return all generations of a job, the oldest first."""
@@ -160,21 +202,19 @@ class Evidence:
         self.rows += 1
         return self._store.control.session(session)
 
-    def busy(self, sessions: Sequence[Session]) -> Level:
-        """Count the runs that sessions hold."""
+    def busy(self, sessions: Sequence[Session]) -> Busy:
+        """Read what sessions hold."""
         names = tuple(one.session for one in sessions)
         if names not in self._busy:
-            self._busy[names] = self._count_busy(names)
+            held: list[Run] = []
+            for name in names:
+                held += self._store.runs.leased(name, most=BUSY_MAX - len(held))
+                if len(held) >= BUSY_MAX:
+                    break
+            self.rows += len(held)
+            level = Level(len(held), len(held) >= BUSY_MAX)
+            self._busy[names] = Busy(level, _suspects(held))
         return self._busy[names]
-
-    def _count_busy(self, sessions: Sequence[str]) -> Level:
-        count = 0
-        for one in sessions:
-            count += self._store.runs.count(leased_partition(one), most=BUSY_MAX - count)
-            if count >= BUSY_MAX:
-                break
-        self.rows += count
-        return Level(count, count >= BUSY_MAX)
 
     # what stands in the way
 
@@ -203,30 +243,32 @@ class Evidence:
         held = {name for name, fence in named if holds((name, fence), rows.get(name))}
         return Cap(most, tuple(rows[name] for name in sorted(held)), looked)
 
-    def ahead(self, run: Run) -> Level:
-        """Count due runs of a run's queue and priority that became available before it."""
+    def ahead(self, run: Run) -> Ahead:
+        """Read what is due in a run's queue and priority and became available before it."""
         if self._ahead is None:
-            self._ahead = self._count_ahead(run)
+            rows = self._ready(run)
+            self.rows += len(rows)
+            mine = (run.available_at, run.run_id)
+            count = sum((one.available_at, one.run_id) < mine for one in rows)
+            others = [one for one in rows if one.run_id != run.run_id]
+            level = Level(count, len(rows) >= AHEAD_MAX)
+            self._ahead = Ahead(level, _suspects(others))
         return self._ahead
 
-    def _count_ahead(self, run: Run) -> Level:
-        count = looked = 0
+    def _ready(self, run: Run) -> list[Run]:
+        found: list[Run] = []
         for lane in range(self._store.topology.lanes):
             after = ""
-            while looked < AHEAD_MAX:
-                limit = min(AHEAD_PAGE, AHEAD_MAX - looked)
+            while len(found) < AHEAD_MAX:
+                limit = min(AHEAD_PAGE, AHEAD_MAX - len(found))
                 page = self._store.runs.ready(
                     run.queue, run.priority, lane, after=after, limit=limit
                 )
-                looked += len(page)
-                count += sum(
-                    (one.available_at, one.run_id) < (run.available_at, run.run_id) for one in page
-                )
+                found += page
                 if len(page) < limit:
                     break
                 after = ready_sort(page[-1])
-        self.rows += looked
-        return Level(count, looked >= AHEAD_MAX)
+        return found
 
     # the dispatcher
 
@@ -237,3 +279,7 @@ class Evidence:
         found = self._store.control.cursors(kind, topology.shards)
         self.rows += len(found)
         return found[shard]
+
+
+def _suspects(runs: Sequence[Run]) -> tuple[Run, ...]:
+    return tuple(run for run in runs if run.losses >= SUSPECT_LOSSES)

@@ -9,14 +9,14 @@ from dynsched.domain.job import Job
 from dynsched.domain.run import Run
 from dynsched.domain.time_words import number, span, stamp
 from dynsched.domain.why_ended import PATIENCE
-from dynsched.services.why_waiting import Waiting, worker_words
+from dynsched.services.why_case import Case, worker_words
 from dynsched.storage.control import Session
 from dynsched.storage.runs import ProgressNote
 
 NOTHING = timedelta(0)
 
 
-def why_running(leased: Waiting) -> Finding:
+def why_running(leased: Case) -> Finding:
     """Return who runs a leased run, or who is gone with it."""
     run, evidence = leased.run, leased.evidence
     if run.lease_ends_at is not None:
@@ -45,7 +45,7 @@ def _since(run: Run, now: datetime) -> str:
     return f"since {stamp(run.leased_at)}, for {span(max(now - run.leased_at, NOTHING))}"
 
 
-def _alive(leased: Waiting, session: Session) -> Finding:
+def _alive(leased: Case, session: Session) -> Finding:
     run, now = leased.run, leased.evidence.now
     who = worker_words(session)
     if run.cancel_requested:
@@ -65,7 +65,7 @@ def _alive(leased: Waiting, session: Session) -> Finding:
     ).adding(f"Its worker's lease holds until {stamp(session.expires_at)}.")
 
 
-def _silent(leased: Waiting, session: Session) -> Finding:
+def _silent(leased: Case, session: Session) -> Finding:
     run, now = leased.run, leased.evidence.now
     return Finding(
         cause=Cause.LEASE_EXPIRED,
@@ -82,7 +82,7 @@ def _silent(leased: Waiting, session: Session) -> Finding:
     )
 
 
-def _over(leased: Waiting, session: Session | None) -> Finding:
+def _over(leased: Case, session: Session | None) -> Finding:
     run, now = leased.run, leased.evidence.now
     when = (
         "has no row any more"
@@ -104,7 +104,7 @@ def _over(leased: Waiting, session: Session | None) -> Finding:
     )
 
 
-def _on_its_own(leased: Waiting, ends_at: datetime) -> Finding:
+def _on_its_own(leased: Case, ends_at: datetime) -> Finding:
     """Judge a lease that no heartbeat extends."""
     run, now = leased.run, leased.evidence.now
     if ends_at > now:
@@ -137,7 +137,7 @@ def _progress_words(note: ProgressNote, now: datetime) -> str:
     return f"Progress: {note.done:g}{total}, {span(now - note.at)} ago{said}."
 
 
-def _limits(leased: Waiting) -> list[str]:
+def _limits(leased: Case) -> list[str]:
     """Return what its time limit says."""
     run, job, now = leased.run, leased.job, leased.evidence.now
     if not isinstance(job, Job) or run.leased_at is None:
@@ -151,7 +151,7 @@ def _limits(leased: Waiting) -> list[str]:
     return [f"It is {span(-left)} over its time limit of {span(limit)}; its worker should end it."]
 
 
-def _start_words(leased: Waiting) -> str:
+def _start_words(leased: Case) -> str:
     """Return whether its first start was late."""
     run = leased.run
     if run.attempt or run.leased_at is None:

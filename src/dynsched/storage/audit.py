@@ -1,4 +1,4 @@
-"""Audit rows: each entry lies under its day and under its target, so that both are one query.
+"""Audit rows: each entry lies under its month and under its target, so that both are one query.
 
 Nothing here is ever changed but by the one completion of an entry; rows go by their expiry.
 """
@@ -6,7 +6,7 @@ Nothing here is ever changed but by the one completion of an entry; rows go by t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any, cast
 
 from dynsched.domain.access import Action, Role
@@ -23,8 +23,11 @@ from dynsched.storage.engine import (
     Table,
     Write,
 )
-from dynsched.storage.rows import PAGE, Rows
+from dynsched.storage.rows import Rows
 
+ALL = 100_000  # entries of one partition that a reader may go through
+PAGE = 200
+MONTH = len("2026-11")
 FIRST = 1  # the version of an entry that has only begun
 
 
@@ -53,40 +56,40 @@ class AuditStore:
         writes += [PutNew(self._row(key, entry)) for key in new]
         self._rows.engine.write_many(writes, durable=True)
 
-    def of_day(
-        self, day: date, *, most: int, before: datetime | None = None, after: str = ""
-    ) -> Iterator[AuditEntry]:
-        """Return the entries of a day in UTC, newest first.
+    def newest(self, *, after: str, before: str) -> Iterator[AuditEntry]:
+        """Return the entries between two places, newest first, read as they are asked for.
+
+        Cost: a query for each month at least.
 
         Args:
-            day: which.
-            most: read at most so many.
-            before: leave out those asked for at or after this instant.
-            after: leave out those up to this place (see `place`).
+            after: a place (see `place`); an instant's text is one too, and so is a day's.
+            before: another.
         """
-        upper = None if before is None else to_text(before)
-        return self._newest(_day_partition(day), most=most, upper=upper, lower=after)
+        month, first = before[:MONTH], after[:MONTH]
+        while month >= first:
+            yield from self._newest(f"audit#{month}", ALL, after, before)
+            year, number = map(int, month.split("-"))
+            month = f"{year - (number == 1):04}-{(number - 2) % 12 + 1:02}"
+
+    def of_day(self, day: date, *, most: int = ALL) -> Iterator[AuditEntry]:
+        """Return the entries of a day in UTC, newest first."""
+        first, last = day.isoformat(), (day + timedelta(days=1)).isoformat()
+        return self._newest(f"audit#{first[:MONTH]}", most, first, last)
 
     def of_target(
-        self, target: str, *, most: int, upper: str | None = None
+        self, target: str, *, most: int = ALL, after: str = "", before: str | None = None
     ) -> Iterator[AuditEntry]:
-        """Return the entries about a target, newest first.
-
-        Args:
-            target: which, as entries name it.
-            most: read at most so many.
-            upper: leave out those from this place on (see `place`).
-        """
-        return self._newest(_target_partition(target), most=most, upper=upper)
+        """Return the entries about a target, newest first, read as they are asked for."""
+        return self._newest(f"audit#{target}", most, after, before)
 
     def _newest(
-        self, partition: str, *, most: int, upper: str | None = None, lower: str = ""
+        self, partition: str, most: int, after: str, before: str | None
     ) -> Iterator[AuditEntry]:
         query = Query(
             Table.CONTROL,
             partition,
-            after=lower,
-            before=upper,
+            after=after,
+            before=before,
             limit=min(most, PAGE),
             descending=True,
         )
@@ -102,16 +105,8 @@ def place(entry: AuditEntry) -> str:
     return f"{to_text(entry.at)}#{entry.entry_id}"
 
 
-def _day_partition(day: date) -> str:
-    return f"audit#{day.isoformat()}"
-
-
-def _target_partition(target: str) -> str:
-    return f"audit#{target}"
-
-
 def _keys(entry: AuditEntry) -> list[Key]:
-    partitions = (_day_partition(entry.at.date()), _target_partition(entry.target))
+    partitions = (f"audit#{place(entry)[:MONTH]}", f"audit#{entry.target}")
     return [Key(Table.CONTROL, partition, place(entry)) for partition in partitions]
 
 

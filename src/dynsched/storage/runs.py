@@ -16,9 +16,6 @@ from dynsched.storage.codec import Attributes, decode_run, encode_run
 from dynsched.storage.engine import Applied, Body, Key, PutNew, Query, Replace, Row, Table
 from dynsched.storage.placement import (
     attempts_partition,
-    dead_partition,
-    ended_partition,
-    hidden_partition,
     history_partitions,
     leased_partition,
     ready_partition,
@@ -216,37 +213,6 @@ class RunStore:
         """Read the runs that lie in a session's partition, by the index."""
         query = Query(Table.RUNS, leased_partition(session), index=True, limit=min(most, PAGE))
         return decode_each(self._rows.all(query, most))
-
-    def dead(self, *, most: int, signature: str = "", hidden: bool = False) -> list[Run]:
-        """Read dead runs of all shards, optionally of one error signature."""
-        name = hidden_partition if hidden else dead_partition
-        found: list[Run] = []
-        for shard in range(self._rows.topology.shards):
-            query = Query(
-                Table.RUNS,
-                name(shard),
-                index=True,
-                after=f"{signature}#" if signature else "",
-                before=f"{signature}$" if signature else None,
-                limit=min(most, PAGE),
-            )
-            found += decode_each(self._rows.all(query, most - len(found)))
-        return found
-
-    def ended(self, hour: int, *, most: int) -> list[Run]:
-        """Read the newest runs that ended in an hour otherwise than dead, over all shards."""
-        found: list[Row] = []
-        for shard in range(self._rows.topology.shards):
-            query = Query(
-                Table.RUNS,
-                ended_partition(hour, shard),
-                index=True,
-                limit=min(most, PAGE),
-                descending=True,
-            )
-            found += self._rows.all(query, most)
-        found.sort(key=lambda row: row.index[1] if row.index else "", reverse=True)
-        return decode_each(found[:most])
 
     def count(self, partition: str, *, most: int) -> int:
         """Count the rows of an index partition, no further than `most`."""
