@@ -20,9 +20,10 @@ from dynsched.domain.health import Health
 from dynsched.domain.run import Run
 from dynsched.services.run_views import RunDetail
 from dynsched.services.search import Found
-from dynsched_console.awaited import health_of
 
 T = TypeVar("T")
+
+AUDIT_SHOWN = 20  # newest entries on one run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ class Source:
 
     def health(self) -> Health:
         """Return the store's state at a glance."""
-        return health_of(self.views.stats(), self.base.store.control.sessions())
+        return self.views.health()
 
     def find_runs(self, text: str, *, limit: int, cursor: str | None = None) -> Found[Run]:
         """Return one page of the runs that a filter names."""
@@ -91,6 +92,7 @@ class Source:
         return RunScene(
             detail=self.views.show_run(run_id),
             why=self.views.why_run(run_id),
+            audit=tuple(self.views.audit_of(f"run:{run_id}", AUDIT_SHOWN)),
             at=self.now(),
         )
 

@@ -212,7 +212,9 @@ def build_operations(base: Base, access: Access | None = None) -> Operations:
 
 def build_views(base: Base) -> Views:
     """Return all that can be read."""
-    return Views(base.store, clock=base.clock, masker=Masker(base.settings.mask_keys))
+    views = Views(base.store, clock=base.clock, masker=Masker(base.settings.mask_keys))
+    views.settings = base.settings
+    return views
 
 
 def build_dispatcher(base: Base) -> Dispatcher:

@@ -49,6 +49,17 @@ class Settings:
         suspect_patience: a worker that meets a suspect run older than this empties itself for it.
         sweep_period: between two sweeps over all rows, the last net.
         refusal: how long a refused permit, breaker or handler is remembered.
+        health_delay_warn: health warns when the 95th percentile of start delays over five minutes
+            reaches this.
+        health_delay_bad: and calls it bad from here on.
+        health_wait_warn: health warns when a due run has waited so long for its start.
+        health_wait_bad: and calls it bad from here on; runs of bulk priority are made to wait.
+        health_silence: a dispatcher or reaper that was not heard for so long is stuck; they give a
+            sign of life each half minute.
+        health_lag: health warns when the dispatcher's cursors are so far behind; some three
+            minutes are healthy.
+        health_dead_warn: health warns when so many runs died within an hour.
+        health_dead_bad: and calls it bad from here on.
         mask_keys: names of keys whose values people are not shown, with commas between; beside
             password, token, secret and the like.
     """
@@ -71,6 +82,14 @@ class Settings:
     suspect_patience: timedelta = timedelta(seconds=60)
     sweep_period: timedelta = timedelta(hours=24)
     refusal: timedelta = timedelta(seconds=3)
+    health_delay_warn: timedelta = timedelta(seconds=5)
+    health_delay_bad: timedelta = timedelta(seconds=30)
+    health_wait_warn: timedelta = timedelta(seconds=30)
+    health_wait_bad: timedelta = timedelta(minutes=5)
+    health_silence: timedelta = timedelta(seconds=90)
+    health_lag: timedelta = timedelta(minutes=5)
+    health_dead_warn: int = 10
+    health_dead_bad: int = 100
     mask_keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -18,9 +18,9 @@ from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import CommandTarget, HandlerTarget
 from dynsched.errors import InvalidInput, NotFound
 from dynsched.services.documents import job_document, run_document, seconds, stats_document
+from dynsched.services.levels import COUNT_MAX
 from dynsched.services.slots import InlineSlots
 from dynsched.services.specs import AfterSpec, EverySpec, JobSpec, default_policies
-from dynsched.services.store_views import COUNT_MAX
 from dynsched.storage.engine import Replace
 from dynsched.storage.placement import job_key
 from dynsched.targets.app import App

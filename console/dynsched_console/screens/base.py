@@ -93,6 +93,11 @@ class ConsoleScreen(Screen[None]):
         """Show what was read."""
         raise NotImplementedError
 
+    def instant_of(self, answer: Any) -> datetime:
+        """Return when an answer was true: now, unless it says that it is older."""
+        del answer
+        return self.source.now()
+
     def refresh_now(self) -> None:
         """Read again, unless the last reading has not come back yet."""
         if self.loading_now or not self.usable:
@@ -107,7 +112,7 @@ class ConsoleScreen(Screen[None]):
             answer = await self.source.ask(call)
             if self.usable:
                 self.answered(answer)
-                self.loaded_at = self.source.now()
+                self.loaded_at = self.instant_of(answer)
                 self.fail("")
         except Exception as error:  # noqa: BLE001 - one damaged row must not end the console
             self.fail(sentence(error))

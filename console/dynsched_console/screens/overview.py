@@ -52,6 +52,10 @@ class OverviewScreen(SheetScreen):
         """Return a call that takes the shared snapshot of the store's health."""
         return self.source.health
 
+    def instant_of(self, answer: Health) -> datetime:
+        """Return when the snapshot was made, perhaps by another reader."""
+        return answer.at
+
     def rows(self, answer: Health) -> list[SheetRow]:
         """Return verdicts first, then what they rest on."""
         columns = max(self.size.width - 3, 40)

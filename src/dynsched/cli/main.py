@@ -9,6 +9,7 @@ from dynsched.cli.audit import audit_command
 from dynsched.cli.command import Program
 from dynsched.cli.console import tui_command
 from dynsched.cli.dlq import dlq_group
+from dynsched.cli.health import groups_command, health_command
 from dynsched.cli.importing import import_group
 from dynsched.cli.job import job_group
 from dynsched.cli.logs import configure_logging
@@ -52,6 +53,8 @@ for command in (
     run_group,
     dlq_group,
     why_command,
+    groups_command,
+    health_command,
     stats_command,
     tenant_group,
     audit_command,

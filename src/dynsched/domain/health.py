@@ -7,7 +7,7 @@ sentences. Nothing here reads a store.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -101,6 +101,8 @@ class MinutePoint:
         delay_p50: of the first starts; None without one.
         delay_p95: likewise.
         delay_max: likewise.
+        dead_tenants: runs that died, by tenant; the five with most.
+        dead_groups: runs that died, by error signature; the five with most.
     """
 
     at: datetime
@@ -111,6 +113,8 @@ class MinutePoint:
     delay_p50: timedelta | None = None
     delay_p95: timedelta | None = None
     delay_max: timedelta | None = None
+    dead_tenants: Mapping[str, int] = field(default_factory=dict)
+    dead_groups: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +162,7 @@ class TenantLine:
     Attributes:
         waiting: ready runs, as far as they were counted.
         running: leased runs.
+        started: runs started in the last five minutes.
         dead: runs that died in the last hour.
         cap: most runs leased at once; None is no cap.
     """
@@ -165,6 +170,7 @@ class TenantLine:
     tenant: str
     waiting: Level
     running: int
+    started: int = 0
     dead: int = 0
     cap: int | None = None
 
@@ -235,7 +241,7 @@ class Health:
         failed: runs that wait for their next try beyond the look-ahead.
         dead: the dead-letter queue.
         discarded: dead runs that were hidden.
-        expired_leases: runs under sessions that are over: the reaper returns them.
+        expired_leases: runs under sessions that are over and that the reaper should have returned.
         dead_per_hour: runs that died in the last hour.
         minutes: the last 60, oldest first.
         dispatchers: newest sign of life first.
@@ -279,6 +285,11 @@ class Health:
     sessions: Mapping[str, int]
     tenants: int
     cost: Cost
+
+    @property
+    def recent(self) -> tuple[MinutePoint, ...]:
+        """Return the last five whole minutes and the present one."""
+        return self.minutes[-6:]
 
     @property
     def worst(self) -> Grade:

@@ -35,7 +35,12 @@ class GroupViews(RunSearch):
     """Reads the dead-letter queue by groups."""
 
     def groups(
-        self, filter: Filter | str = "", *, limit: int = 100, cursor: str | None = None
+        self,
+        filter: Filter | str = "",
+        *,
+        limit: int = 100,
+        cursor: str | None = None,
+        examine: int | None = None,
     ) -> Found[ErrorGroup]:
         """Return the groups of the dead-letter queue, those with most runs first.
 
@@ -47,6 +52,7 @@ class GroupViews(RunSearch):
             filter: only dead runs that fit it; empty for all.
             limit: at most so many groups.
             cursor: continues an earlier answer.
+            examine: dead runs to look at for a filter; 20,000 by default.
 
         Raises:
             FilterError: the filter cannot be read.
@@ -55,7 +61,7 @@ class GroupViews(RunSearch):
         check_limit(limit)
         given = as_filter(filter, GROUPS)
         if given.terms:
-            return self._matching(given, limit, cursor)
+            return self._matching(given, limit, cursor, examine or EXAMINED_MAX)
         now = self._clock.now()
         self._store.refresh_by(now)
         dead = self._store.dead
@@ -69,7 +75,7 @@ class GroupViews(RunSearch):
         ordered = [name for name in ordered if _behind(cursor, counts[name], name)]
         shown = ordered[:limit]
         found = [group_of(dead, name, counts[name], now) for name in shown]
-        groups = tuple(group for group in found if group is not None)
+        groups = tuple(self._shown_group(group) for group in found if group is not None)
         return Found(
             items=groups,
             matched=len(groups),
@@ -78,16 +84,18 @@ class GroupViews(RunSearch):
             notes=notes,
         )
 
-    def _matching(self, given: Filter, limit: int, cursor: str | None) -> Found[ErrorGroup]:
+    def _matching(
+        self, given: Filter, limit: int, cursor: str | None, examine: int
+    ) -> Found[ErrorGroup]:
         """Return the groups of the dead runs that fit a filter, as far as one search goes."""
-        runs = self.find_runs(given, limit=LIMIT_MAX, examine=EXAMINED_MAX)
+        runs = self.find_runs(given, limit=LIMIT_MAX, examine=examine)
         complete = runs.cursor is None
         every = group_runs(runs.items, self._clock.now(), complete=complete)
         behind = [one for one in every if _behind(cursor, one.count.count, one.signature)]
         shown = behind[:limit]
         notes = () if complete else ("only the newest runs that fit were looked at",)
         return Found(
-            items=tuple(shown),
+            items=tuple(map(self._shown_group, shown)),
             matched=len(shown),
             examined=runs.examined,
             cursor=_cursor(shown[-1].count.count, shown[-1].signature)
@@ -110,6 +118,7 @@ class GroupViews(RunSearch):
         found = group_of(dead, signature, dead.count(signature, most=COUNT_MAX), now)
         if found is None:
             raise NotFound("error group", signature, "`dynsched groups` shows them")
+        found = self._shown_group(found)
         if found.sampled == found.count.count:
             return found
         hours = [now - HOUR * back for back in range(HOURS, 0, -1)]
@@ -117,6 +126,9 @@ class GroupViews(RunSearch):
             dead.count(signature, most=COUNT_MAX, since=hour, before=hour + HOUR) for hour in hours
         )
         return replace(found, per_hour=per_hour)
+
+    def _shown_group(self, group: ErrorGroup) -> ErrorGroup:
+        return replace(group, error=self.masker.text(group.error))
 
 
 def group_of(

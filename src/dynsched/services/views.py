@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dynsched.services.audit_views import AuditQuery, AuditViews
 from dynsched.services.groups import GroupViews
+from dynsched.services.health import HealthViews
 from dynsched.services.job_search import JobSearch
 from dynsched.services.job_views import JobDetail
 from dynsched.services.listing import Listing
@@ -15,5 +16,5 @@ from dynsched.services.why import WhyViews
 __all__ = ["AuditQuery", "Found", "JobDetail", "Listing", "RunDetail", "Stats", "Views"]
 
 
-class Views(WhyViews, JobSearch, RunViews, GroupViews, StoreViews, AuditViews):
+class Views(WhyViews, JobSearch, RunViews, GroupViews, StoreViews, AuditViews, HealthViews):
     """All that can be read of a store, each answer bounded; no rule of its own."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from dynsched.domain.health import Level
 from dynsched.domain.job import Job
 from dynsched.domain.run import Run
 from dynsched.domain.time_words import number, span, stamp
-from dynsched.services.store_views import Level
 from dynsched.services.why_evidence import SESSIONS_NAMED, Evidence
 from dynsched.storage.control import Session
 from dynsched.storage.jobs import Unreadable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, cast
 
 from dynsched.domain.health import Beat
@@ -77,8 +77,3 @@ def _decode(row: Row) -> StoredBeat:
         lag=None if lag is None else lag * MILLISECOND,
     )
     return StoredBeat(role=role, beat=beat, version=row.version)
-
-
-def is_silent(beat: Beat, now: datetime, patience: timedelta) -> bool:
-    """Return whether the last sign of life is older than one waits for it."""
-    return now - beat.at > patience

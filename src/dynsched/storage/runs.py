@@ -198,6 +198,22 @@ class RunStore:
         query = Query(Table.RUNS, partition, index=True, after=after, limit=limit)
         return decode_each(self._rows.engine.query(query).rows)
 
+    def ready_head(
+        self, queue: str, priority: Priority, lane: int, *, after: str = ""
+    ) -> tuple[str, Run | None] | None:
+        """Read the first row of a lane behind a sort key: its share key, and the run.
+
+        The run is None if its row cannot be read; the answer is None if there is no row.
+        """
+        partition = ready_partition(queue, priority, lane)
+        rows = self._rows.engine.query(
+            Query(Table.RUNS, partition, index=True, after=after, limit=1)
+        ).rows
+        if not rows:
+            return None
+        share = ("" if rows[0].index is None else rows[0].index[1]).partition("#")[0]
+        return share, next(iter(decode_each(rows)), None)
+
     def waiting(self, minute: int, shard: int, before: datetime, *, most: int) -> list[Run]:
         """Read failed runs of one minute bucket whose back-off ends before an instant."""
         query = Query(
@@ -214,9 +230,12 @@ class RunStore:
         query = Query(Table.RUNS, leased_partition(session), index=True, limit=min(most, PAGE))
         return decode_each(self._rows.all(query, most))
 
-    def count(self, partition: str, *, most: int) -> int:
-        """Count the rows of an index partition, no further than `most`."""
-        return self._rows.engine.count(Query(Table.RUNS, partition, index=True), most)
+    def count(
+        self, partition: str, *, most: int, after: str = "", before: str | None = None
+    ) -> int:
+        """Count the rows of an index partition between two sort keys, no further than `most`."""
+        query = Query(Table.RUNS, partition, index=True, after=after, before=before)
+        return self._rows.engine.count(query, most)
 
     def history(self, job_id: str, *, most: int, before: datetime | None = None) -> Iterator[Run]:
         """Read a job's runs, newest instant first, strongly; merged over its partitions."""

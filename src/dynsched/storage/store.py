@@ -17,6 +17,7 @@ from dynsched.storage.minutes import MinuteStore
 from dynsched.storage.placement import MapEntry, Topology
 from dynsched.storage.rows import Rows
 from dynsched.storage.runs import RunStore
+from dynsched.storage.snapshot import SnapshotStore
 
 MAP_AGE = timedelta(seconds=30)
 CURSOR_KINDS = ("due", "retry")
@@ -43,6 +44,7 @@ class Store:
         self.control = ControlStore(self._rows)
         self.minutes = MinuteStore(self._rows)
         self.beats = BeatStore(self._rows)
+        self.snapshot = SnapshotStore(self._rows)
         self.audit = AuditStore(self._rows)
 
     @property
