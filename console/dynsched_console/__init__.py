@@ -1,1 +1,1 @@
-"""The terminal console of dynsched: comes in a later version; today this package is empty."""
+"""The terminal console of dynsched: triage by keyboard, over the same services as the CLI."""

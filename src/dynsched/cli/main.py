@@ -7,6 +7,7 @@ import click
 from dynsched import __version__
 from dynsched.cli.audit import audit_command
 from dynsched.cli.command import Program
+from dynsched.cli.console import tui_command
 from dynsched.cli.dlq import dlq_group
 from dynsched.cli.health import groups_command, health_command
 from dynsched.cli.importing import import_group
@@ -60,5 +61,6 @@ for command in (
     tenant_group,
     audit_command,
     import_group,
+    tui_command,
 ):
     main.add_command(command)

@@ -1,0 +1,37 @@
+"""The places that an operator can go to: one line for each screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynsched_console.screens.base import ConsoleScreen, SubjectScreen
+from dynsched_console.screens.overview import OverviewScreen
+from dynsched_console.screens.run import RunScreen
+from dynsched_console.screens.runs import RunsScreen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A screen with a key and a name of its own.
+
+    Attributes:
+        name: what `:` goes to.
+        key: the key that leads there.
+        title: as the header shows it.
+        screen: its class.
+    """
+
+    name: str
+    key: str
+    title: str
+    screen: type[ConsoleScreen]
+
+
+PLACES = (
+    Place(name="overview", key="1", title="Overview", screen=OverviewScreen),
+    Place(name="runs", key="2", title="Runs", screen=RunsScreen),
+)
+"""In the order of their keys."""
+
+SUBJECTS: dict[str, type[SubjectScreen]] = {"run": RunScreen}
+"""Screens of one thing, by name; each is made with the thing's id."""

@@ -1,0 +1,77 @@
+"""Lists in the console: cursor, marks and scroll stay on their rows whatever comes and goes."""
+
+from __future__ import annotations
+
+from dynsched_console.app import Options
+from dynsched_console.screens.runs import RunsScreen
+from tests.console.stage import Player, play, staged
+
+
+def runs_screen(player: Player) -> RunsScreen:
+    """Return the list of runs, which must be in front."""
+    screen = player.console.screen
+    assert isinstance(screen, RunsScreen)
+    return screen
+
+
+RUNS = Options(refresh=None, place="runs")
+
+
+def test_the_cursor_stays_on_its_row_when_newer_rows_come() -> None:
+    """The operator is about to press a key on that row."""
+    with staged() as stage:
+        ids = [stage.run() for _ in range(5)]
+
+        async def act(player: Player) -> None:
+            await player.press("j", "j")
+            table = runs_screen(player).table
+            assert table.current is not None
+            assert table.current.run.run_id == ids[2]
+            for _ in range(3):
+                stage.run()
+            await player.press("ctrl+r")
+            assert table.row_count == 8
+            assert table.current.run.run_id == ids[2]
+
+        play(stage, act, options=RUNS)
+
+
+def test_marks_stay_on_their_rows_when_newer_rows_come() -> None:
+    """What was marked is what is acted on."""
+    with staged() as stage:
+        ids = [stage.run() for _ in range(4)]
+
+        async def act(player: Player) -> None:
+            await player.press("j", "space", "space")
+            stage.run()
+            await player.press("ctrl+r")
+            assert runs_screen(player).table.marks == {ids[2], ids[1]}
+            marked = [line for line in player.lines() if "●" in line]
+            assert len(marked) == 2
+
+        play(stage, act, options=RUNS)
+
+
+def test_a_refresh_writes_only_the_cells_that_changed() -> None:
+    """A list of 200 rows costs what changes in it."""
+    with staged() as stage:
+        for _ in range(5):
+            stage.run()
+
+        async def act(player: Player) -> None:
+            table = runs_screen(player).table
+            written: list[str] = []
+            original = table.update_cell
+
+            def update(row: object, column: object, value: object, **extra: object) -> None:
+                written.append(str(column))
+                original(row, column, value, **extra)  # type: ignore[arg-type]
+
+            table.update_cell = update  # type: ignore[method-assign, assignment]
+            await player.press("ctrl+r")
+            assert written == []
+            stage.clock.step(minutes=5)
+            await player.press("ctrl+r")
+            assert set(written) == {"when"}
+
+        play(stage, act, options=RUNS)
