@@ -105,7 +105,7 @@ class ManyRuns:
     def _run(self) -> Run:
         rng, job = self._rng, self._rng.choice(self.jobs)
         state = rng.choice(list(RunState))
-        at = START - timedelta(minutes=rng.randrange(-120, 60 * 30))
+        at = START - timedelta(minutes=20 * rng.randrange(-6, 90))  # many share an instant
         if rng.random() < 0.5:
             key = RunKey(job.job_id, at, RunKind.CRON)
         else:

@@ -57,12 +57,17 @@ def test_pages_together_are_the_whole_list(
 
 @pytest.mark.parametrize("text", EXPECTED)
 def test_pages_that_end_for_their_cost_are_the_whole_list_too(
-    many: ManyRuns, text: str, monkeypatch: pytest.MonkeyPatch
+    few: ManyRuns, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page that may cost three queries, in small portions, still goes on where it ended."""
-    for name, value in (("QUERIES_MAX", 3), ("CHUNK_MAX", 10), ("CHUNK_MIN", 5)):
+    for name, value in (
+        ("QUERIES_MAX", 3),
+        ("CHUNK_MAX", 4),
+        ("CHUNK_MIN", 2),
+        ("FIRST_CHUNK", 2),
+    ):
         monkeypatch.setattr(search_sources, name, value)
-    assert pages(many, text, limit=1_000) == expected(many, text)
+    assert pages(few, text, limit=1_000) == expected(few, text)
 
 
 @pytest.mark.parametrize("text", ["", "state:dead", "job:nightly", "state:ready", "-ended:<-5h"])
