@@ -12,7 +12,7 @@ from markupsafe import Markup
 from dynsched.domain.access import Action
 from dynsched.domain.health import Grade
 from dynsched.domain.instants import to_text
-from dynsched.domain.run import Run
+from dynsched.domain.run import Run, RunState
 from dynsched.domain.time_words import distance, span
 from dynsched.domain.visible import visible
 from dynsched_web import charts, htmx
@@ -22,6 +22,7 @@ from dynsched_web.wishes import REFRESHES, THEMES, Wishes, wishes_of
 
 TEXT_MAX = 20_000  # characters of one text on a page
 SHORT_MAX = 160
+NEAR = timedelta(hours=20)
 MARKS = {
     "ready": "◦", "leased": "▸", "failed": "↻", "done": "✓", "dead": "✕", "cancelled": "⊘",
     "skipped": "–", "active": "▸", "paused": "‖", "finished": "✓", "parked": "!", "deleted": "✕",
@@ -94,6 +95,27 @@ def ago(instant: datetime | None) -> str | Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         to_text(instant), f"{local:%Y-%m-%d %H:%M:%S %z}", distance(instant, now())
     )
+
+
+def moment(instant: datetime | None) -> str | Markup:
+    """Return an instant for a cell: the time of a day near, the date of one further off."""
+    if instant is None:
+        return "–"
+    local, today = wishes().local(instant), wishes().local(now())
+    near = abs(today - local) < NEAR and local.date() == today.date()
+    form = "%H:%M:%S" if near else "%m-%d %H:%M" if local.year == today.year else "%Y-%m-%d"
+    return Markup('<time datetime="{}" title="{}">{}</time> <small>{}</small>').format(
+        to_text(instant),
+        f"{local:%Y-%m-%d %H:%M:%S %z}",
+        local.strftime(form),
+        distance(instant, now()),
+    )
+
+
+def trouble_of(run: Run) -> str:
+    """Return what a list says is wrong with a run: the error if it failed, else why it is so."""
+    failed = run.state in (RunState.DEAD, RunState.FAILED) or not run.terminal
+    return (run.error if failed else "") or run.reason
 
 
 def lasting(duration: timedelta | None) -> str:
@@ -170,6 +192,7 @@ def init(app: Flask) -> None:
         "lines": lines,
         "stamp": stamp,
         "ago": ago,
+        "moment": moment,
         "lasting": lasting,
         "state": state,
     }
@@ -178,6 +201,7 @@ def init(app: Flask) -> None:
         "refusal": refusal,
         "delay_of": delay_of,
         "lasted": lasted,
+        "trouble_of": trouble_of,
         "charts": charts,
         "Grade": Grade,
         "who": access,

@@ -103,6 +103,7 @@ def _settings(settings: Settings) -> Mapping[str, str]:
     usual, found = Settings(), {}
     for one in fields(Settings):
         value = getattr(settings, one.name)
-        words = span(value) if isinstance(value, timedelta) else f"{value}"
+        words = ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
+        words = span(value) if isinstance(value, timedelta) else words
         found[one.name] = words if value == getattr(usual, one.name) else f"{words} (changed)"
     return found
