@@ -24,6 +24,7 @@ from bench import (
     outage,
     recovery,
     tick,
+    triage,
     units,
 )
 from bench.options import Options, say
@@ -39,6 +40,7 @@ BENCHMARKS: Mapping[str, tuple[str, Callable[[Options], list[Figure]]]] = {
     "burst": (f"Start delay, {burst.RUNS:,} runs due at one instant", burst.measure),
     "boundary": (f"Start delay, {boundary.JOBS:,} minutely cron jobs", boundary.measure),
     "recovery": ("Recovery of 200 running runs after kill -9", recovery.measure),
+    "triage": ("Looking at a store full of dead runs", triage.measure),
     "idle": (f"Idle, {idle.JOBS:,} jobs stored for tomorrow", idle.measure),
 }
 

@@ -210,10 +210,15 @@ def build_operations(base: Base, access: Access | None = None) -> Operations:
     )
 
 
-def build_views(base: Base) -> Views:
-    """Return all that can be read."""
+def build_views(base: Base, *, read_only: bool = False) -> Views:
+    """Return all that can be read.
+
+    Args:
+        base: the store.
+        read_only: write nothing at all, so look at the store's health without sharing the look.
+    """
     views = Views(base.store, clock=base.clock, masker=Masker(base.settings.mask_keys))
-    views.settings = base.settings
+    views.settings, views.shares = base.settings, not read_only
     return views
 
 

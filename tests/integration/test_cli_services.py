@@ -111,7 +111,7 @@ def test_the_demo_shows_life_in_seconds_and_is_made_once(program: Program) -> No
         job["job_id"] for job in before
     ]
     assert {job["name"] for job in before} == {spec.name for spec in demo_jobs()}
-    assert len({job["tenant"] for job in before}) == 3
+    assert len({job["tenant"] for job in before}) == 4
     kinds = {job["schedule"]["kind"] for job in before}
     assert kinds == {"cron", "interval", "once"}
 

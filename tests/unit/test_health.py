@@ -223,7 +223,7 @@ def test_runs_without_any_worker_are_told(stage: Stage) -> None:
     stage.clock.step(seconds=40)
     stage.scheduler.tick()
     stage.scheduler.sweep()
-    assert (Grade.BAD, "No worker is alive, and 3 runs wait.") in stage.told(Topic.STUCK)
+    assert (Grade.BAD, "No worker is alive, and 2 runs wait.") in stage.told(Topic.STUCK)
 
 
 def test_deaths_are_told_with_the_group_most_belong_to() -> None:
@@ -335,6 +335,17 @@ def test_the_figures_are_those_of_the_store(stage: Stage) -> None:
     assert (lines["acme"].waiting.count, lines["acme"].running) == (2, 7)
     assert lines["globex"].waiting.count == 5
     assert lines["default"].started == 5
+
+
+def test_what_is_due_later_does_not_wait(stage: Stage) -> None:
+    """A run for tomorrow lies in its lane, but nobody is held up by it."""
+    job = stage.job("later", tenant="acme")
+    for days in (0, 1, 1):
+        stage.operations.enqueue(job.job_id, delay=timedelta(days=days))
+    health = stage.health()
+    (line,) = [line for line in health.top_tenants if line.tenant == "acme"]
+    assert (line.waiting.count, health.queues["main"].count, health.ready.count) == (1, 1, 3)
+    assert health.oldest_due["main"].since == stage.clock.now()
 
 
 def test_replicas_are_told_with_what_they_did(stage: Stage) -> None:

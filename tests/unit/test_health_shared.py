@@ -162,6 +162,18 @@ def test_a_reader_that_may_not_write_looks_for_itself() -> None:
     assert base.store.engine.get(SNAPSHOT) is None
 
 
+def test_a_reader_in_read_only_mode_reads_the_snapshot_and_writes_nothing() -> None:
+    """It takes what others have stored; where that is too old it looks for itself."""
+    clock = SettableClock(NOW)
+    base = opened(clock)
+    shared = build_views(base).health()
+    clock.step(seconds=2)
+    assert build_views(base, read_only=True).health().at == shared.at
+    clock.step(minutes=5)
+    assert build_views(base, read_only=True).health().at == clock.now()
+    assert (looks(base), base.store.snapshot.read().at) == (1, shared.at)
+
+
 def test_a_store_that_fails_is_not_called_healthy() -> None:
     """The failure is the answer."""
     clock = SettableClock(NOW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from dynsched.domain.job import Overlap, Policies
@@ -17,10 +18,23 @@ from dynsched.targets.context import AnyContext
 
 STEPS = 8
 STEP_S = 1.0
+ORDERS_EVERY = timedelta(seconds=10)
 
 
 class BadAddress(Exception):
     """What the demo's failing job fails with."""
+
+
+class PaymentRefused(Exception):
+    """One of three reasons why the demo's orders die."""
+
+
+class NoStock(Exception):
+    """Another."""
+
+
+class LedgerTimeout(Exception):
+    """A third."""
 
 
 def greet(ctx: AnyContext) -> Json:
@@ -43,7 +57,31 @@ def work_slowly(ctx: AnyContext) -> Json:
     return {"steps": STEPS}
 
 
-HANDLERS: dict[str, Handler] = {"demo.greet": greet, "demo.fail": fail, "demo.slow": work_slowly}
+def order(ctx: AnyContext) -> Json:
+    """Fail for one of three reasons, so that the dead-letter queue has groups of errors."""
+    number = int(ctx.scheduled_for.timestamp())
+    kind = number // int(ORDERS_EVERY.total_seconds()) % 4
+    if kind == 0:
+        raise NoStock(f"item {number % 97} of order {number} is sold out")
+    if kind == 1:
+        raise LedgerTimeout(f"the ledger did not answer for order {number} within 5 s")
+    raise PaymentRefused(f"the payment of order {number} was refused")
+
+
+def stumble(ctx: AnyContext) -> Json:
+    """Fail at the first try and succeed at the second."""
+    if ctx.attempt == 1:
+        raise ConnectionError("the peer closed the connection")
+    return {"tries": ctx.attempt}
+
+
+HANDLERS: dict[str, Handler] = {
+    "demo.greet": greet,
+    "demo.fail": fail,
+    "demo.order": order,
+    "demo.slow": work_slowly,
+    "demo.stumble": stumble,
+}
 
 
 def with_handlers(app: App) -> App:
@@ -72,7 +110,7 @@ def add_jobs(operations: Operations) -> list[str]:
 
 
 def jobs() -> Sequence[JobSpec]:
-    """Return the demo's jobs, of three tenants."""
+    """Return the demo's jobs, of four tenants; one is for a queue that nobody serves."""
     soon = RetryPolicy(
         max_attempts=3,
         base=timedelta(seconds=5),
@@ -81,6 +119,9 @@ def jobs() -> Sequence[JobSpec]:
         jitter=Jitter.NONE,
     )
     queue_one = Policies(overlap=Overlap.QUEUE_ONE)
+    once = Policies(
+        retry=RetryPolicy(max_attempts=1), overlap=Overlap.ALLOW, retention=timedelta(days=2)
+    )
     every = timedelta(seconds=10)
     return (
         _job("demo-heartbeat", "acme", greet, EverySpec(every=every), payload={"who": "acme"}),
@@ -96,6 +137,18 @@ def jobs() -> Sequence[JobSpec]:
         ),
         _job("demo-slow", "initech", work_slowly, EverySpec(every=timedelta(seconds=30))),
         _job("demo-queue-one", "initech", work_slowly, EverySpec(every=every), policies=queue_one),
+        _job("demo-orders", "globex", order, EverySpec(every=ORDERS_EVERY), policies=once),
+        _job(
+            "demo-stumbles",
+            "umbrella",
+            stumble,
+            EverySpec(every=timedelta(seconds=15)),
+            policies=Policies(retry=soon),
+        ),
+        replace(
+            _job("demo-unserved", "umbrella", greet, AfterSpec(delay=timedelta(0))),
+            queue="reports",
+        ),
     )
 
 

@@ -102,7 +102,7 @@ def _print_health(health: Health) -> None:
     print_fields(
         [
             ("delay", _delay_words(health.delay)),
-            ("waiting", depth or "none"),
+            ("waiting", f"{depth or 'none'}; {health.ready} in all, due later ones included"),
             ("leased", f"{health.leased} in {health.slots:,} slots"),
             ("retries", str(health.failed)),
             ("dead", f"{health.dead}, {health.dead_per_hour:,} of them in the last hour"),

@@ -113,7 +113,7 @@ class Runtime:
     @cached_property
     def views(self) -> Views:
         """All that can be read."""
-        return bootstrap.build_views(self.base)
+        return bootstrap.build_views(self.base, read_only=self.access.read_only)
 
     @cached_property
     def clock(self) -> Clock:

@@ -134,7 +134,7 @@ def resize_command(
 @json_option
 @pass_runtime
 def stats_command(runtime: Runtime, /, *, as_json: bool) -> None:
-    """Show levels and health: what waits, since when, who works, how far the dispatcher is.
+    """Show levels: what waits, since when, who works, how far the dispatcher is.
 
     Each level is counted up to 10,000; more shows as 10,000+.
     """

@@ -160,7 +160,7 @@ class TenantLine:
     """One tenant with much to wait for, much running, or runs that died.
 
     Attributes:
-        waiting: ready runs, as far as they were counted.
+        waiting: due runs, as far as they were counted.
         running: leased runs.
         started: runs started in the last five minutes.
         dead: runs that died in the last hour.
@@ -235,8 +235,9 @@ class Health:
         delay: start delays of the last five minutes.
         delays: the same by priority.
         oldest_due: by queue; queues without a due run are missing.
-        depth: ready runs by priority.
-        queues: ready runs by queue.
+        depth: runs that are due and wait, by priority.
+        queues: the same by queue.
+        ready: all that may be claimed, those that are due later too.
         leased: runs that workers hold.
         failed: runs that wait for their next try beyond the look-ahead.
         dead: the dead-letter queue.
@@ -266,6 +267,7 @@ class Health:
     oldest_due: Mapping[str, OldestDue]
     depth: Mapping[str, Level]
     queues: Mapping[str, Level]
+    ready: Level
     leased: Level
     failed: Level
     dead: Level

@@ -62,12 +62,18 @@ WAIT_S = 0.1
 
 
 class HealthViews:
-    """Reads the health of a store."""
+    """Reads the health of a store.
+
+    Attributes:
+        settings: say what is worth a warning.
+        shares: a look is stored for others; what others have stored is read in any case.
+    """
 
     _store: Store
     _clock: Clock
     masker: Masker
     settings: Settings = Settings()
+    shares: bool = True
     _last: Health | None = None
 
     def health(self, max_age: timedelta = MAX_AGE) -> Health:
@@ -111,7 +117,9 @@ class HealthViews:
         return -self.settings.clock_bound <= now - health.at < max_age
 
     def _take(self, stored: Stored, now: datetime) -> bool | None:
-        """Undertake to look; None if the store lets this reader write nothing."""
+        """Undertake to look; None if this reader writes nothing."""
+        if not self.shares:
+            return None
         try:
             return self._store.snapshot.take(stored, now, now + TAKEN_FOR)
         except StoreError as error:

@@ -33,12 +33,7 @@ def health_document(health: Health) -> Document:
         "oldest_due": {
             queue: _oldest_document(one, health) for queue, one in health.oldest_due.items()
         },
-        "depth": {name: level_document(level) for name, level in health.depth.items()},
-        "queues": {name: level_document(level) for name, level in health.queues.items()},
-        "leased": level_document(health.leased),
-        "failed": level_document(health.failed),
-        "dead": level_document(health.dead),
-        "discarded": level_document(health.discarded),
+        **_levels(health),
         "expired_leases": health.expired_leases,
         "dead_per_hour": health.dead_per_hour,
         "minutes": [_minute_document(one) for one in health.minutes],
@@ -60,6 +55,18 @@ def health_document(health: Health) -> Document:
             "jobs_at": to_text(health.cost.jobs_at),
             "groups_at": to_text(health.cost.groups_at),
         },
+    }
+
+
+def _levels(health: Health) -> Document:
+    return {
+        "depth": {name: level_document(level) for name, level in health.depth.items()},
+        "queues": {name: level_document(level) for name, level in health.queues.items()},
+        "ready": level_document(health.ready),
+        "leased": level_document(health.leased),
+        "failed": level_document(health.failed),
+        "dead": level_document(health.dead),
+        "discarded": level_document(health.discarded),
     }
 
 

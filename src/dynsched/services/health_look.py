@@ -1,7 +1,8 @@
 """One look at a store, as a reader of its health makes it.
 
 What is expensive is looked at less often, the more of it there is, and taken from the look before
-in between: the counts of jobs and of error groups. The minutes of the last hour are read once each,
+in between: the counts of jobs and of error groups, and of a dead-letter queue that is so large
+that it would be told as `10,000+` again. The minutes of the last hour are read once each,
 after five minutes, when no writer is behind with them any more.
 """
 
@@ -29,7 +30,7 @@ from dynsched.domain.minutes import OTHERS, MinuteTally, busiest, summed
 from dynsched.domain.run import RunState
 from dynsched.services.groups import COUNT_MAX, group_of
 from dynsched.services.levels import Levels, level_sum
-from dynsched.services.store_views import Stats, stats_of
+from dynsched.services.store_views import DISCARDED, Stats, stats_of
 from dynsched.settings import Settings
 from dynsched.storage.beats import DISPATCHER, REAPER, StoredBeat
 from dynsched.storage.control import Session
@@ -76,7 +77,7 @@ class Look:
         self._store.refresh()
         levels = Levels(self._store, now)
         jobs, jobs_at = self._jobs(levels, before, now)
-        stats = stats_of(self._store, levels, now, jobs=jobs)
+        stats = stats_of(self._store, levels, now, jobs=jobs, known=_full(before, now))
         recent, minutes = self._minutes(before, now)
         groups, groups_at = self._groups(stats, minutes, before, now)
         beats = self._store.beats.all(most=BEATS_MAX)
@@ -86,11 +87,12 @@ class Look:
             delays={name: one.delay() for name, one in recent.priorities.items()},
             oldest_due={one.queue: one.oldest for one in stats.queues if one.oldest is not None},
             depth=_depth(stats),
-            queues={one.queue: one.ready for one in stats.queues},
+            queues={one.queue: level_sum(one.depth.values()) for one in stats.queues},
+            ready=stats.runs[RunState.READY.value],
             leased=stats.runs[RunState.LEASED.value],
             failed=stats.runs[RunState.FAILED.value],
             dead=stats.runs[RunState.DEAD.value],
-            discarded=stats.runs["discarded"],
+            discarded=stats.runs[DISCARDED],
             expired_leases=self._expired(levels, now),
             dead_per_hour=sum(one.dead for one in minutes),
             minutes=minutes,
@@ -232,6 +234,14 @@ class Look:
             )
             for name in shown
         )
+
+
+def _full(before: Health | None, now: datetime) -> dict[str, Level]:
+    """Return the levels that were full a moment ago: counting them again would say the same."""
+    if before is None or not within(now, before.cost.groups_at, PAUSE_MAX):
+        return {}
+    levels = {RunState.DEAD.value: before.dead, DISCARDED: before.discarded}
+    return {name: level for name, level in levels.items() if level.at_least}
 
 
 def _pause(rows: int) -> timedelta:

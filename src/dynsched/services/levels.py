@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from itertools import product
 
 from dynsched.domain.health import Level, OldestDue
-from dynsched.domain.instants import minute_of, minute_start
+from dynsched.domain.instants import minute_of, minute_start, to_text
 from dynsched.domain.job import Priority
 from dynsched.domain.run import Run
 from dynsched.errors import InvalidInput
@@ -47,8 +47,8 @@ class QueueLevel:
     """What waits in one queue.
 
     Attributes:
-        ready: runs that may be claimed now or within the look-ahead.
-        depth: the same by priority.
+        ready: runs that may be claimed, now or when they are due.
+        depth: those of them that are due, by priority.
         oldest: the longest waiting one of them that might have started; one of bulk priority only
             if no other is late.
         sessions: open worker sessions that serve the queue.
@@ -79,7 +79,7 @@ class Levels:
     Attributes:
         sessions: all worker sessions.
         alive: those that are open and whose lease has not ended.
-        waiting: ready runs by tenant, once `queues` was asked.
+        waiting: due runs by tenant, once `queues` was asked.
         running: leased runs by tenant, once `leased` was asked.
         held: leased runs by session, likewise.
     """
@@ -97,51 +97,57 @@ class Levels:
     def queues(self) -> tuple[QueueLevel, ...]:
         """Return what waits in each queue in use.
 
-        Cost: one request for each lane, two more for each share key in it, 200 at most.
+        Cost: one request for each lane, two more for each share key in it, of 200 at most.
         """
         names = self._store.control.queues(most=QUEUES_MAX)
         return tuple(self._queue(name) for name in names)
 
     def _queue(self, name: str) -> QueueLevel:
         heads: list[Run] = []
-        depth = {}
+        ready, depth = Level(0), {}
         for priority in Priority:
             total = Level(0)
             for lane in range(self._store.topology.lanes):
-                total = self._lane(name, priority, lane, total, heads)
+                partition = ready_partition(name, priority, lane)
+                found = self._store.runs.count(partition, most=COUNT_MAX)
+                if found:
+                    ready = level_sum([ready, Level(found, found >= COUNT_MAX)])
+                    total = self._due(name, priority, lane, total, heads)
             depth[priority.value] = total
         due = [run for run in heads if run.available_at <= self._now]
         lacks = Counter(filter(None, (self._capacity.lack_of(run, self._now) for run in due)))
         return QueueLevel(
             queue=name,
-            ready=level_sum(depth.values()),
+            ready=ready,
             depth=depth,
             oldest=self._oldest(due),
             sessions=sum(name in session.queues for session in self.alive),
             lacks=dict(lacks),
         )
 
-    def _lane(
+    def _due(
         self, queue: str, priority: Priority, lane: int, total: Level, heads: list[Run]
     ) -> Level:
-        """Step over a lane's share keys; return the level with what waits in the lane."""
+        """Step over a lane's share keys; return the level with what is due in the lane."""
         partition, after = ready_partition(queue, priority, lane), ""
         for _ in range(SHARES_MAX):
             head = self._store.runs.ready_head(queue, priority, lane, after=after)
             if head is None:
                 return total
             share, run = head
+            after = after_share(share)
             if run is not None:
                 heads.append(run)
+                if run.available_at > self._now:
+                    continue  # the first of its share key: the others are due later still
             most = max(COUNT_MAX - total.count, SHARE_LEAST)
-            end = after_share(share)
-            found = self._store.runs.count(partition, most=most, after=f"{share}#", before=end)
-            level, after = Level(found, found >= most), end
-            tenant = share.partition("+")[0]
+            found = self._store.runs.count(
+                partition, most=most, after=f"{share}#", before=f"{share}#{to_text(self._now)}$"
+            )
+            level, tenant = Level(found, found >= most), share.partition("+")[0]
             self.waiting[tenant] = level_sum([self.waiting.get(tenant, Level(0)), level])
             total = level_sum([total, level])
-        rest = self._store.runs.count(partition, most=COUNT_MAX, after=after)
-        return level_sum([total, Level(rest, rest >= COUNT_MAX)])
+        return Level(total.count, True)
 
     def _oldest(self, due: list[Run]) -> OldestDue | None:
         """Return the longest waiting run; work that is made to wait hides no late one."""

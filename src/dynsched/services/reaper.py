@@ -125,7 +125,7 @@ class Reaper:
             for session in sessions:
                 if session.open and session.session in dead:
                     self._close(session, now)
-            self._statistics.write_by(now)
+            self._statistics.write(now)
             self._forget_locks(dead, {session.session for session in sessions})
         return report
 

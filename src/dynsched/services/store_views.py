@@ -17,6 +17,8 @@ from dynsched.storage.store import CURSOR_KINDS, Store
 
 __all__ = ["QueueLevel", "Stats", "StoreViews", "stats_of"]
 
+DISCARDED = "discarded"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
@@ -73,6 +75,7 @@ def stats_of(
     now: datetime,
     *,
     jobs: tuple[Mapping[str, int], bool] | None = None,
+    known: Mapping[str, Level] | None = None,
 ) -> Stats:
     """Return what one look counts.
 
@@ -81,7 +84,9 @@ def stats_of(
         levels: the look.
         now: its instant.
         jobs: the counts of jobs, if they are known; else they are counted.
+        known: levels of `dead` and `discarded`, likewise.
     """
+    known = known or {}
     queues = levels.queues()
     by_state, at_least = levels.jobs() if jobs is None else jobs
     return Stats(
@@ -90,8 +95,8 @@ def stats_of(
             RunState.READY.value: level_sum(queue.ready for queue in queues),
             RunState.LEASED.value: levels.leased(),
             RunState.FAILED.value: levels.failed(),
-            RunState.DEAD.value: levels.dead(),
-            "discarded": levels.discarded(),
+            RunState.DEAD.value: known.get(RunState.DEAD.value) or levels.dead(),
+            DISCARDED: known.get(DISCARDED) or levels.discarded(),
         },
         queues=queues,
         sessions=sessions_by_state(levels.sessions, len(levels.alive)),
