@@ -182,17 +182,24 @@ def key_table() -> str:
 
 
 WHERE = {
+    "BatchScreen": "a replay batch",
+    "ChoiceDialog": "a choice",
     "ColumnsDialog": "choosing columns",
     "ConfirmDialog": "a confirmation",
     "Console": "everywhere",
     "CopiedText": "what was copied",
     "CopyMenu": "the copy menu",
+    "DeadScreen": "dead runs",
+    "DiffPage": "an edited payload",
     "FilterInput": "the filter line",
     "GoToLine": "the `:` line",
+    "GroupsScreen": "DLQ",
     "KeyPage": "the page of keys",
     "ListScreen": "lists",
+    "LoudReplays": "dead runs, a run",
+    "PlanDialog": "the pace of a replay",
     "RowTable": "lists",
-    "RunActions": "runs, a run",
+    "RunActions": "runs, dead runs, a run",
     "RunScreen": "a run",
-    "Sheet": "overview, a run",
+    "Sheet": "overview, a run, a batch",
 }
