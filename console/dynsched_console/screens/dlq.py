@@ -50,9 +50,9 @@ class GroupRow:
 
 
 def _named(counts: Mapping[str, int], names: Mapping[str, str]) -> str:
-    """Return the only name, or how many there are and the first of them."""
-    words = [names.get(one, one) for one in counts]
-    return words[0] if len(words) == 1 else f"{len(words)}: {', '.join(words[:2])}"
+    """Return the first name, and how many others there are."""
+    words = list(dict.fromkeys(names.get(one, one) for one in counts))
+    return "".join(words[:1]) + (f" +{len(words) - 1}" if len(words) > 1 else "")
 
 
 def _listed(counts: Mapping[str, int], names: Mapping[str, str]) -> str:
@@ -234,6 +234,7 @@ class DeadScreen(Previews, LoudReplays, RunActions, ListScreen[RunRow]):
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("R", "preview_all", "replay all that match", id="dlq.replay-all"),
+        Binding("D", "discard", "discard", id="runs.discard"),
         Binding("h", "discarded", "show discarded", show=False, id="dead.discarded"),
         Binding("U", "restore", "restore", show=False, id="dead.restore"),
     ]
@@ -292,6 +293,10 @@ class DeadScreen(Previews, LoudReplays, RunActions, ListScreen[RunRow]):
     @property
     def _shows_discarded(self) -> bool:
         return DISCARDED in self.filter.split()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return False for the key that cancels: what is dead has ended."""
+        return False if action == "cancel_run" else super().check_action(action, parameters)
 
     @work
     async def action_replay(self) -> None:
