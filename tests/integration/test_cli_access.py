@@ -16,7 +16,7 @@ from tests.integration.test_cli_help import LEAVES, ids
 SECRET = "hush-4711"  # noqa: S105  # of nothing
 READING = {
     "audit", "dlq list", "dlq show", "groups", "health", "job list", "job show", "next",
-    "run list", "run show", "stats", "tenant list",
+    "run list", "run show", "stats", "tenant list", "tui", "why",
 }  # fmt: skip
 CHANGING: dict[str, tuple[str, ...]] = {
     "dispatcher": ("--once",),
@@ -188,7 +188,7 @@ def test_the_audit_is_asked_by_filter_and_by_target(program: Program) -> None:
 SHOWN = (
     ("job", "list"), ("job", "show", "calls"), ("job", "show", "shells"), ("job", "show", "works"),
     ("run", "list"), ("run", "show", "DEAD"), ("run", "show", "READY"), ("run", "show", "DONE"),
-    ("dlq", "list"), ("dlq", "show", "DEAD"), ("audit",), ("stats",),
+    ("dlq", "list"), ("dlq", "show", "DEAD"), ("audit",), ("stats",), ("why", "DEAD"),
     ("groups",), ("health",),
     ("import", "crontab", "CRONTAB", "--dry-run"),
 )  # fmt: skip
