@@ -86,7 +86,8 @@ def settings_page() -> str:
         value = getattr(defaults, field.name)
         duration = isinstance(value, timedelta)
         variable = f"DYNSCHED_{field.name.upper()}" + ("_S" if duration else "")
-        shown = f"{value.total_seconds():g}" if duration else str(value)
+        plain = "none" if value == () else str(value)
+        shown = f"{value.total_seconds():g}" if duration else plain
         lines.append(f"| `{variable}` | {shown} | {meanings[field.name]} |")
     return "\n".join([*lines, ""])
 
@@ -117,6 +118,14 @@ def cli_page() -> str:
         "snake_case names, instants ISO 8601 in UTC with `Z`. Durations are written `30s`, `5m`,",
         "`2h`, `1d`, `1h30m`; instants have an offset or `Z`.",
         "",
+        "Every command also takes, before or after its name, who acts: `--actor NAME` (or",
+        "`DYNSCHED_ACTOR`; else your login and host), `--role viewer|operator|admin` (or",
+        "`DYNSCHED_ROLE`; else admin) and `--read-only` (or `DYNSCHED_READ_ONLY=1`), which refuses",
+        "every change. They keep your own hands from slipping: whoever has the store's file or",
+        "credentials can write to it whatever the role says. What changes something takes",
+        "`--reason TEXT`; `dynsched audit` shows who did what and why. What looks like a secret is",
+        "shown as `***`.",
+        "",
         "A failure is one line on standard error, `error: …`, that begins with the option or",
         "argument that is wrong, and an exit code:",
         "",
@@ -143,6 +152,7 @@ EXIT_CODES = {
     4: "not in the present state: the run has ended, the job is not paused",
     5: "refused by admission or a cap; try later",
     6: "the store failed, after repeated attempts",
+    7: "the role, its limit, its tenant or read-only mode forbids it; nothing was changed",
     130: "interrupted",
 }
 
@@ -157,7 +167,8 @@ def _command(path: str, command: click.Command) -> list[str]:
     names = [param.metavar or (param.name or "").upper() for param in arguments]
     lines = [f"**`{' '.join((path, *names))}`**", "", _help_of(command), ""]
     options = [param for param in command.params if isinstance(param, click.Option)]
-    shown = [option for option in options if option.opts[0] not in ("--store", "--json")]
+    everywhere = ("--store", "--json")
+    shown = [one for one in options if one.opts[0] not in everywhere and not one.hidden]
     if shown:
         lines += ["| option | |", "|---|---|"]
         lines += [

@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 from dynsched.clock import ScaledClock, SystemClock
 from dynsched.domain.access import Access
 from dynsched.domain.instants import Clock
+from dynsched.domain.masking import Masker
 from dynsched.domain.names import check_name, new_id
 from dynsched.errors import InvalidInput
 from dynsched.services.dispatcher import Dispatcher
@@ -211,7 +212,7 @@ def build_operations(base: Base, access: Access | None = None) -> Operations:
 
 def build_views(base: Base) -> Views:
     """Return all that can be read."""
-    return Views(base.store, clock=base.clock)
+    return Views(base.store, clock=base.clock, masker=Masker(base.settings.mask_keys))
 
 
 def build_dispatcher(base: Base) -> Dispatcher:

@@ -155,7 +155,9 @@ class Client:
 
     def _declare(self, name: str, tenant: str, defaults: JobDefaults) -> Job:
         try:
-            return self.operations.create(spec_of(name, tenant, defaults))
+            return self.operations.create(
+                spec_of(name, tenant, defaults), reason="declared by its handler"
+            )
         except AlreadyExists:
             return self.operations.find(name, tenant)  # another process was first
 

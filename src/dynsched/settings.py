@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 
+from dynsched.domain.masking import Masker
 from dynsched.errors import InvalidInput
 
 PREFIX = "DYNSCHED_"
@@ -48,6 +49,8 @@ class Settings:
         suspect_patience: a worker that meets a suspect run older than this empties itself for it.
         sweep_period: between two sweeps over all rows, the last net.
         refusal: how long a refused permit, breaker or handler is remembered.
+        mask_keys: names of keys whose values people are not shown, with commas between; beside
+            password, token, secret and the like.
     """
 
     clock_bound: timedelta = timedelta(seconds=2)
@@ -68,6 +71,7 @@ class Settings:
     suspect_patience: timedelta = timedelta(seconds=60)
     sweep_period: timedelta = timedelta(hours=24)
     refusal: timedelta = timedelta(seconds=3)
+    mask_keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check every bound, naming the field that is wrong."""
@@ -79,6 +83,7 @@ class Settings:
                 raise InvalidInput(field.name, *_TOO_LONG)
             if isinstance(value, int) and value < 1:
                 raise InvalidInput(field.name, "must be at least 1")
+        Masker(self.mask_keys)  # it checks them
         if self.lease < 2 * self.lease_margin:
             raise InvalidInput("lease", "must be at least twice lease_margin")
         if self.close_after < self.index_lag + 2 * self.clock_bound:
@@ -92,12 +97,16 @@ def settings_from(environment: Mapping[str, str], base: Settings | None = None) 
         InvalidInput: a value is no number or out of bounds; the field is named.
     """
     settings = base or Settings()
-    changes: dict[str, timedelta | int] = {}
+    changes: dict[str, timedelta | int | tuple[str, ...]] = {}
     for field in fields(Settings):
-        duration = isinstance(getattr(settings, field.name), timedelta)
+        value = getattr(settings, field.name)
+        duration = isinstance(value, timedelta)
         variable = PREFIX + field.name.upper() + ("_S" if duration else "")
         text = environment.get(variable)
         if text is None:
+            continue
+        if isinstance(value, tuple):
+            changes[field.name] = tuple(filter(None, map(str.strip, text.split(","))))
             continue
         try:
             changes[field.name] = _s(float(text)) if duration else int(text)

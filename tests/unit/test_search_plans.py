@@ -13,6 +13,7 @@ from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 
 from dynsched.domain.filters import RUNS, Filter, FilterError, parse
+from dynsched.domain.masking import PLAIN
 from dynsched.domain.run import Run, RunState
 from dynsched.services.run_facts import RunFacts
 from dynsched.services.run_plan import RunPlan, plan_runs
@@ -93,6 +94,7 @@ def by_hand(many: ManyRuns, text: str) -> list[str]:
             word: frozenset(name for name in SESSIONS if word in (name, f"host-{name}"))
             for word in ("alive", "host-lapsed", "shut")
         },
+        masker=PLAIN,
     )
     fits = zip(many.runs, facts.fitting(many.runs), strict=True)
     kept = [run for run, fit in fits if fit and admitted(run, found, plan)]

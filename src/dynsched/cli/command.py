@@ -13,6 +13,7 @@ from dynsched.bootstrap import STORE_FORMS
 from dynsched.cli.runtime import Runtime
 from dynsched.cli.values import option_name
 from dynsched.cli.visible import visible
+from dynsched.domain.access import Role
 from dynsched.errors import DynschedError, FilterError, InvalidInput, NotInitialised
 
 INTERRUPTED = 130
@@ -63,6 +64,45 @@ def _note_store(ctx: click.Context, _: click.Parameter, value: str | None) -> No
         ctx.ensure_object(Runtime).store_option = value
 
 
+def access_options(*, hidden: bool = True) -> list[click.Option]:
+    """Return the options that say who acts; the program's own help shows them for all commands."""
+    return [
+        click.Option(
+            ["--actor"],
+            metavar="NAME",
+            expose_value=False,
+            is_eager=True,
+            hidden=hidden,
+            callback=_note_access,
+            help="Who acts, for the audit (or DYNSCHED_ACTOR; default your login and host).",
+        ),
+        click.Option(
+            ["--role"],
+            type=click.Choice([role.value for role in Role]),
+            expose_value=False,
+            is_eager=True,
+            hidden=hidden,
+            callback=_note_access,
+            help="Act with no more than this role (or DYNSCHED_ROLE; default admin).",
+        ),
+        click.Option(
+            ["--read-only"],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            hidden=hidden,
+            callback=_note_access,
+            help="Refuse every change (or DYNSCHED_READ_ONLY=1).",
+        ),
+    ]
+
+
+def _note_access(ctx: click.Context, param: click.Parameter, value: str | bool | None) -> None:
+    if value:
+        assert param.name is not None
+        ctx.ensure_object(Runtime).access_options[param.name] = str(value)
+
+
 class Command(click.Command):
     """A command that takes `--store` and names options in errors as people type them.
 
@@ -73,7 +113,7 @@ class Command(click.Command):
     def __init__(self, *args: Any, examples: Sequence[str] = (), **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self.examples = examples
-        self.params.append(store_option())
+        self.params += [store_option(), *access_options()]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command.
@@ -101,11 +141,12 @@ class Group(click.Group):
 
     command_class = Command
     group_class = type
+    outermost = False
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self.examples = examples
-        self.params.append(store_option())
+        self.params += [store_option(), *access_options(hidden=not self.outermost)]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
@@ -123,6 +164,8 @@ def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> N
 
 class Program(Group):
     """The outermost group: turns every failure into one line and an exit code."""
+
+    outermost = True
 
     def main(  # type: ignore[override]
         self,

@@ -20,7 +20,6 @@ from dynsched.services.documents import Document, instant
 from dynsched.services.job_views import coming
 from dynsched.services.operations import Operations
 from dynsched.services.specs import CronSpec, JobSpec
-from dynsched.services.views import Views
 
 COMMENT_MAX = 120
 ORIGIN_TAG = "crontab"
@@ -101,18 +100,15 @@ class _Context:
 
     choices: Choices
     operations: Operations
-    views: Views
 
 
-def plan_import(
-    file: CrontabFile, choices: Choices, *, operations: Operations, views: Views
-) -> Plan:
+def plan_import(file: CrontabFile, choices: Choices, *, operations: Operations) -> Plan:
     """Plan an import without writing anything.
 
     Raises:
         InvalidInput: the tenant, the queue or a choice is wrong, whatever the lines say.
     """
-    context = _Context(choices=choices, operations=operations, views=views)
+    context = _Context(choices=choices, operations=operations)
     planned: list[Planned] = []
     problems = list(file.problems)
     for entry in file.entries:
@@ -177,7 +173,7 @@ def _compare(entry: CrontabEntry, spec: JobSpec, made: Job, plans: _Context) -> 
     job = _stored(spec, plans.operations)
     if job is None:
         return Planned(entry=entry, spec=spec, job=made, fate=Fate.NEW)
-    differs = _differences(spec, made, job, plans.views.show_job(job).target)
+    differs = _differences(spec, made, job, plans.operations.target_of(job))
     fate = Fate.UNCHANGED
     if differs:
         fate = Fate.REPLACED if plans.choices.replace else Fate.EXISTS
@@ -200,23 +196,23 @@ def _differences(spec: JobSpec, made: Job, job: Job, target: Target | None) -> t
     return tuple(name for name, same in pairs if not same)
 
 
-def carry_out(plan: Plan, operations: Operations) -> list[Planned]:
+def carry_out(plan: Plan, operations: Operations, reason: str = "") -> list[Planned]:
     """Make and change what a plan says; return it with the jobs as they are stored."""
-    return [_carry_out_one(planned, operations) for planned in plan.planned]
+    return [_carry_out_one(planned, operations, reason) for planned in plan.planned]
 
 
-def _carry_out_one(planned: Planned, operations: Operations) -> Planned:
+def _carry_out_one(planned: Planned, operations: Operations, reason: str) -> Planned:
     spec = planned.spec
     if planned.fate is Fate.NEW:
         try:
-            return replace(planned, job=operations.create(spec))
+            return replace(planned, job=operations.create(spec, reason=reason))
         except AlreadyExists:  # somebody else made it since the plan
             return replace(planned, fate=Fate.EXISTS, job=operations.find(spec.name, spec.tenant))
     if planned.fate is Fate.REPLACED:
         job_id = planned.job.job_id
-        changed = operations.edit(job_id, target=spec.target, queue=spec.queue)
+        changed = operations.edit(job_id, target=spec.target, queue=spec.queue, reason=reason)
         if "schedule" in planned.differs:
-            changed = operations.reschedule(job_id, spec.schedule)
+            changed = operations.reschedule(job_id, spec.schedule, reason=reason)
         return replace(planned, job=changed.job)
     return planned
 

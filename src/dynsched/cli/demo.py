@@ -61,8 +61,10 @@ def add_jobs(operations: Operations) -> list[str]:
     """Add the demo's jobs; those that are there stay as they are. Return the names of the new."""
     added = []
     for spec in jobs():
+        if operations.find_id(spec.tenant, spec.name) is not None:
+            continue
         try:
-            operations.create(spec)
+            operations.create(spec, reason="up --demo")
         except AlreadyExists:
             continue
         added.append(spec.name)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import click
 
 from dynsched.cli.command import Group, as_typed, print_error
 from dynsched.cli.filters import rows_examined, run_terms
-from dynsched.cli.options import filter_argument, json_option, paging_options, tenant_filter
+from dynsched.cli.options import (
+    filter_argument,
+    json_option,
+    paging_options,
+    reason_option,
+    tenant_filter,
+)
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.show import print_dead, print_run_detail
 from dynsched.cli.tables import print_json, print_status
@@ -94,34 +101,44 @@ def show(runtime: Runtime, /, *, run_id: str, as_json: bool) -> None:
         print_run_detail(detail, runtime.now())
 
 
-@dlq_group.command("replay", examples=("dlq replay RUN_ID", "dlq replay RUN_ID RUN_ID --json"))
+@dlq_group.command(
+    "replay",
+    examples=("dlq replay RUN_ID --reason 'the disk has room'", "dlq replay RUN_ID RUN_ID --json"),
+)
 @click.argument("run_ids", nargs=-1, required=True, metavar="RUN_ID...")
+@reason_option
 @json_option
 @pass_runtime
-def replay(runtime: Runtime, /, *, run_ids: tuple[str, ...], as_json: bool) -> None:
+def replay(runtime: Runtime, /, *, run_ids: tuple[str, ...], reason: str, as_json: bool) -> None:
     """Bring dead runs back: the same row and idempotency key, earlier attempts kept."""
-    _each(run_ids, runtime.operations.replay, "replayed", as_json=as_json)
+    verb = partial(runtime.operations.replay, reason=reason)
+    _each(runtime, run_ids, verb, "replayed", as_json=as_json)
 
 
 @dlq_group.command("discard", examples=("dlq discard RUN_ID",))
 @click.argument("run_ids", nargs=-1, required=True, metavar="RUN_ID...")
+@reason_option
 @json_option
 @pass_runtime
-def discard(runtime: Runtime, /, *, run_ids: tuple[str, ...], as_json: bool) -> None:
+def discard(runtime: Runtime, /, *, run_ids: tuple[str, ...], reason: str, as_json: bool) -> None:
     """Hide dead runs; they can be restored until they expire."""
-    _each(run_ids, runtime.operations.discard, "discarded", as_json=as_json)
+    verb = partial(runtime.operations.discard, reason=reason)
+    _each(runtime, run_ids, verb, "discarded", as_json=as_json)
 
 
 @dlq_group.command("restore", examples=("dlq restore RUN_ID",))
 @click.argument("run_ids", nargs=-1, required=True, metavar="RUN_ID...")
+@reason_option
 @json_option
 @pass_runtime
-def restore(runtime: Runtime, /, *, run_ids: tuple[str, ...], as_json: bool) -> None:
+def restore(runtime: Runtime, /, *, run_ids: tuple[str, ...], reason: str, as_json: bool) -> None:
     """Show discarded runs again."""
-    _each(run_ids, runtime.operations.restore, "restored", as_json=as_json)
+    verb = partial(runtime.operations.restore, reason=reason)
+    _each(runtime, run_ids, verb, "restored", as_json=as_json)
 
 
 def _each(
+    runtime: Runtime,
     run_ids: tuple[str, ...],
     verb: Callable[[str], Run],
     done: str,
@@ -137,7 +154,7 @@ def _each(
     code = 0
     for run_id in dict.fromkeys(run_ids):
         try:
-            runs.append(verb(run_id))
+            runs.append(runtime.views.masked(verb(run_id)))
         except StoreError:
             raise
         except DynschedError as error:

@@ -22,13 +22,14 @@ from dynsched.cli.crontab_import import (
     plan_import,
 )
 from dynsched.cli.lacks import warn_of_lack
-from dynsched.cli.options import json_option, tenant_option
+from dynsched.cli.options import json_option, reason_option, tenant_option
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.tables import print_json, print_table, when
 from dynsched.cli.values import DURATION_OR_NONE, read_file
 from dynsched.cli.visible import visible
 from dynsched.domain.crontab import CrontabNote, parse_crontab
 from dynsched.domain.job import CatchUp, Overlap, Policies
+from dynsched.domain.masking import Masker
 from dynsched.domain.retry import RetryPolicy
 from dynsched.errors import InvalidInput
 from dynsched.services.job_views import coming
@@ -59,6 +60,7 @@ def import_group() -> None:
 @click.option("--timeout", type=DURATION_OR_NONE, default="none", show_default=True)
 @click.option("--overlap", type=click.Choice([one.value for one in Overlap]), default="skip")
 @click.option("--catch-up", type=click.Choice([one.value for one in CatchUp]), default="latest")
+@reason_option
 @json_option
 @pass_runtime
 def crontab(
@@ -77,8 +79,9 @@ def crontab(
     plan = _plan(runtime, file, _choices(file, given), system=system)
     refused = bool(plan.problems) and not skip_bad
     if not dry_run and not refused:
-        plan = replace(plan, planned=tuple(carry_out(plan, runtime.operations)))
+        plan = replace(plan, planned=tuple(carry_out(plan, runtime.operations, given["reason"])))
     imported = not dry_run and not refused
+    plan = _masked(plan, runtime.views.masker)
     if given["as_json"]:
         print_json(plan_document(plan, runtime.now(), dry_run=dry_run, imported=imported))
     else:
@@ -88,6 +91,17 @@ def crontab(
         warn_of_lack(runtime, given["queue"], "command")
     if refused:
         click.get_current_context().exit(InvalidInput.exit_code)
+
+
+def _masked(plan: Plan, masker: Masker) -> Plan:
+    """Return a plan to show: a crontab's commands often hold passwords."""
+    return replace(
+        plan,
+        planned=tuple(
+            replace(one, entry=replace(one.entry, command=masker.text(one.entry.command)))
+            for one in plan.planned
+        ),
+    )
 
 
 def _origin(file: str) -> str:
@@ -122,7 +136,7 @@ def _plan(runtime: Runtime, file: str, choices: Choices, *, system: bool) -> Pla
             reason = "this machine's zone is unknown; UTC is used (--tz)"
             note = CrontabNote(line=1, field="zone", reason=reason)
             crontab_file = replace(crontab_file, warnings=(note, *crontab_file.warnings))
-    return plan_import(crontab_file, choices, operations=runtime.operations, views=runtime.views)
+    return plan_import(crontab_file, choices, operations=runtime.operations)
 
 
 def _print_plan(runtime: Runtime, plan: Plan, *, dry_run: bool, refused: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +25,7 @@ from dynsched.cli.options import (
     json_option,
     paging_options,
     policy_options,
+    reason_option,
     schedule_options,
     tag_filter,
     target_options,
@@ -72,9 +74,10 @@ def job_group() -> None:
 @policy_options
 @tenant_option
 @app_option
+@reason_option
 @json_option
 @pass_runtime
-def add(runtime: Runtime, /, *, name: str, as_json: bool, **_: Any) -> None:
+def add(runtime: Runtime, /, *, name: str, reason: str, as_json: bool, **_: Any) -> None:
     """Add the job NAME: when it runs, what it does, and how it is to be treated.
 
     With --app the handler must be in the App, and what its declaration says about jobs holds
@@ -82,7 +85,8 @@ def add(runtime: Runtime, /, *, name: str, as_json: bool, **_: Any) -> None:
     """
     typed = typed_values(click.get_current_context())
     app = load_app(typed["app"]) if "app" in typed else None
-    job = runtime.operations.create(job_spec(name, typed, app))
+    made = runtime.operations.create(job_spec(name, typed, app), reason=reason)
+    job = runtime.views.masked(made)
     if as_json:
         print_json(job_document(job, runtime.now()))
     else:
@@ -169,20 +173,23 @@ def show(runtime: Runtime, /, *, name: str, tenant: str, as_json: bool) -> None:
 @policy_options
 @tenant_option
 @app_option
+@reason_option
 @json_option
 @pass_runtime
-def edit(runtime: Runtime, /, *, name: str, tenant: str, as_json: bool, **_: Any) -> None:
+def edit(
+    runtime: Runtime, /, *, name: str, tenant: str, reason: str, as_json: bool, **_: Any
+) -> None:
     """Change the job NAME (or its id); what is not named stays as it is.
 
     A changed schedule holds from the instant that the answer names; no occurrence is lost or
     doubled. An empty tag value drops the tag.
     """
     typed = typed_values(click.get_current_context())
-    for name_only in ("tenant", "as_json", "name"):
+    for name_only in ("tenant", "as_json", "name", "reason"):
         typed.pop(name_only, None)
     job = runtime.find_job(name, tenant)
     given = frozenset(typed)
-    changed = _edit(runtime, job, typed)
+    changed = _shown(runtime, _edit(runtime, job, typed, reason))
     if as_json:
         print_json(_changed_document(changed, runtime.now()))
     else:
@@ -191,13 +198,17 @@ def edit(runtime: Runtime, /, *, name: str, tenant: str, as_json: bool, **_: Any
         warn_of_lack(runtime, changed.job.queue, changed.job.needs, app_known="app" in given)
 
 
-def _edit(runtime: Runtime, job: Job, typed: dict[str, Any]) -> Changed:
+def _shown(runtime: Runtime, changed: Changed) -> Changed:
+    return replace(changed, job=runtime.views.masked(changed.job))
+
+
+def _edit(runtime: Runtime, job: Job, typed: dict[str, Any], reason: str) -> Changed:
     """Check everything first, so that an edit of several things is made whole or not at all."""
     operations = runtime.operations
     app = load_app(typed.pop("app")) if "app" in typed else None
     if app is not None and "handler" in typed:
         app.get(typed["handler"])
-    target = edited_target(typed, lambda: runtime.views.show_job(job).target)
+    target = edited_target(typed, lambda: operations.target_of(operations.get_job(job.job_id)))
     schedule = None
     reschedules = edits_schedule(typed)
     if reschedules:
@@ -219,9 +230,9 @@ def _edit(runtime: Runtime, job: Job, typed: dict[str, Any]) -> Changed:
         raise InvalidInput("edit", "nothing to change was named", "see `dynsched job edit --help`")
     changed = Changed(job, None)
     if any(value is not None for value in plain.values()):
-        changed = operations.edit(job.job_id, **plain)
+        changed = operations.edit(job.job_id, **plain, reason=reason)
     if reschedules:
-        changed = operations.reschedule(job.job_id, schedule)
+        changed = operations.reschedule(job.job_id, schedule, reason=reason)
     return changed
 
 
@@ -242,7 +253,8 @@ def pause(
 ) -> None:
     """Pause the job NAME (or its id): no instant from the answer's on starts."""
     job = runtime.find_job(name, tenant)
-    changed = runtime.operations.pause(job.job_id, reason=reason, hold=hold)
+    paused = runtime.operations.pause(job.job_id, reason=reason, hold=hold)
+    changed = _shown(runtime, paused)
     if as_json:
         print_json(_changed_document(changed, runtime.now()))
     else:
@@ -252,11 +264,13 @@ def pause(
 @job_group.command("resume", examples=("job resume nightly",))
 @click.argument("name")
 @tenant_option
+@reason_option
 @json_option
 @pass_runtime
-def resume(runtime: Runtime, /, *, name: str, tenant: str, as_json: bool) -> None:
+def resume(runtime: Runtime, /, *, name: str, tenant: str, reason: str, as_json: bool) -> None:
     """Resume the paused job NAME (or its id); what was missed is counted as skipped."""
-    changed = runtime.operations.resume(runtime.find_job(name, tenant).job_id)
+    job = runtime.find_job(name, tenant)
+    changed = _shown(runtime, runtime.operations.resume(job.job_id, reason=reason))
     if as_json:
         print_json(_changed_document(changed, runtime.now()))
     else:
@@ -268,14 +282,23 @@ def resume(runtime: Runtime, /, *, name: str, tenant: str, as_json: bool) -> Non
 @click.option("--payload", type=PAYLOAD, help="Other than the job's; @file or @- reads it.")
 @click.option("--force", is_flag=True, help="Do not wait for other runs of the job.")
 @tenant_option
+@reason_option
 @json_option
 @pass_runtime
 def run_now(
-    runtime: Runtime, /, *, name: str, payload: Json, force: bool, tenant: str, as_json: bool
+    runtime: Runtime,
+    /,
+    *,
+    name: str,
+    payload: Json,
+    force: bool,
+    tenant: str,
+    reason: str,
+    as_json: bool,
 ) -> None:
     """Make a manual run of the job NAME (or its id), now."""
     job = runtime.find_job(name, tenant)
-    run = runtime.operations.run_now(job.job_id, payload=payload, force=force)
+    run = runtime.operations.run_now(job.job_id, payload=payload, force=force, reason=reason)
     if as_json:
         print_json(run_document(run, job_name=job.name))
     else:
@@ -285,15 +308,16 @@ def run_now(
 @job_group.command("delete", examples=("job delete nightly",))
 @click.argument("name")
 @tenant_option
+@reason_option
 @json_option
 @pass_runtime
-def delete(runtime: Runtime, /, *, name: str, tenant: str, as_json: bool) -> None:
+def delete(runtime: Runtime, /, *, name: str, tenant: str, reason: str, as_json: bool) -> None:
     """Delete the job NAME (or its id).
 
     Its name is free at once, its runs stay until they expire.
     """
     job = runtime.find_job(name, tenant)
-    changed = runtime.operations.delete(job.job_id)
+    changed = _shown(runtime, runtime.operations.delete(job.job_id, reason=reason))
     if as_json:
         print_json(_changed_document(changed, runtime.now()))
     else:

@@ -6,9 +6,13 @@ import json
 import logging
 import sys
 from datetime import timedelta
+from types import TracebackType
 
 from dynsched.cli.visible import visible
 from dynsched.domain.instants import EPOCH, to_text
+from dynsched.domain.masking import PLAIN, Masker
+
+ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 LEVELS = ("debug", "info", "warning", "error")
 ROOT = "dynsched"
@@ -18,7 +22,27 @@ RUN_LINES_MAX = 50  # lines about single runs in one second; the others are coun
 RUN_LOGGER = "dynsched.worker.runs"
 
 
-class LineFormatter(logging.Formatter):
+class MaskingFormatter(logging.Formatter):
+    """What both forms share: no secret that an error quotes gets into a log.
+
+    Args:
+        masker: its patterns.
+    """
+
+    def __init__(self, masker: Masker = PLAIN) -> None:
+        super().__init__()
+        self._masker = masker
+
+    def message(self, record: logging.LogRecord) -> str:
+        """Return a record's message, masked."""
+        return self._masker.text(record.getMessage())
+
+    def formatException(self, ei: ExcInfo) -> str:  # noqa: N802  # logging's name
+        """Return a traceback, masked."""
+        return self._masker.text(super().formatException(ei))
+
+
+class LineFormatter(MaskingFormatter):
     """`HH:MM:SS level component message`, in UTC; tracebacks follow on lines of their own."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -26,14 +50,14 @@ class LineFormatter(logging.Formatter):
         at = EPOCH + timedelta(seconds=record.created)
         level = record.levelname.lower()
         component = _component(record.name)
-        line = f"{at:%H:%M:%S} {level:<7} {component:<10} {visible(record.getMessage())}"
+        line = f"{at:%H:%M:%S} {level:<7} {component:<10} {visible(self.message(record))}"
         if record.exc_info:
             trace = self.formatException(record.exc_info)
             line += "".join(f"\n    {visible(each)}" for each in trace.splitlines())
         return line
 
 
-class JsonFormatter(logging.Formatter):
+class JsonFormatter(MaskingFormatter):
     """One JSON object for each record."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -43,7 +67,7 @@ class JsonFormatter(logging.Formatter):
             "at": to_text(at),
             "level": record.levelname.lower(),
             "component": _component(record.name),
-            "message": record.getMessage(),
+            "message": self.message(record),
         }
         document |= {name: getattr(record, name) for name in EXTRA if hasattr(record, name)}
         if record.exc_info:
@@ -98,10 +122,10 @@ class StderrHandler(logging.Handler):
             self.handleError(record)
 
 
-def configure_logging(level: str, *, as_json: bool = False) -> None:
+def configure_logging(level: str, *, as_json: bool = False, masker: Masker = PLAIN) -> None:
     """Write records of a level and above to standard error, those of libraries from warning on."""
     handler = StderrHandler()
-    handler.setFormatter(JsonFormatter() if as_json else LineFormatter())
+    handler.setFormatter(JsonFormatter(masker) if as_json else LineFormatter(masker))
     root = logging.getLogger()
     for old in root.handlers[:]:
         if isinstance(old, StderrHandler):

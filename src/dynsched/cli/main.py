@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dynsched import __version__
+from dynsched.cli.audit import audit_command
 from dynsched.cli.command import Program
 from dynsched.cli.dlq import dlq_group
 from dynsched.cli.importing import import_group
@@ -50,6 +51,7 @@ for command in (
     dlq_group,
     stats_command,
     tenant_group,
+    audit_command,
     import_group,
 ):
     main.add_command(command)

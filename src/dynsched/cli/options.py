@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from dynsched.cli.logs import LEVELS, configure_logging
+from dynsched.cli.runtime import Runtime
 from dynsched.cli.values import (
     DURATION,
     DURATION_OR_NONE,
@@ -20,8 +21,10 @@ from dynsched.cli.values import (
     VARIABLE,
 )
 from dynsched.domain.job import CatchUp, Overlap, Priority
+from dynsched.domain.masking import Masker
 from dynsched.domain.target import METHODS
 from dynsched.services.search import EXAMINE
+from dynsched.settings import settings_from
 
 F = TypeVar("F", bound=Callable[..., object])
 Decorator = Callable[[F], F]
@@ -68,6 +71,7 @@ tenant_option = click.option(
 tag_filter = click.option(
     "--tag", "tag", type=TAG, multiple=True, metavar="K=V", help="Only with this tag; repeatable."
 )
+reason_option = click.option("--reason", metavar="TEXT", default="", help="Why; kept in the audit.")
 app_option = click.option(
     "--app", metavar="MODULE:APP", help="The App that holds the Python handlers."
 )
@@ -150,7 +154,8 @@ policy_options = together(
 
 def _set_level(ctx: click.Context, _: click.Parameter, value: str) -> str:
     if not ctx.resilient_parsing:
-        configure_logging(value, as_json=bool(ctx.params.get("log_json")))
+        masker = Masker(settings_from(ctx.ensure_object(Runtime).environment).mask_keys)
+        configure_logging(value, as_json=bool(ctx.params.get("log_json")), masker=masker)
     return value
 
 

@@ -6,7 +6,13 @@ import click
 
 from dynsched.cli.command import Group
 from dynsched.cli.filters import rows_examined, run_terms
-from dynsched.cli.options import filter_argument, json_option, paging_options, tenant_filter
+from dynsched.cli.options import (
+    filter_argument,
+    json_option,
+    paging_options,
+    reason_option,
+    tenant_filter,
+)
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.show import print_run_detail, print_runs
 from dynsched.cli.tables import print_json, print_status
@@ -14,6 +20,7 @@ from dynsched.cli.values import since_instant
 from dynsched.domain.filters import term_text
 from dynsched.domain.instants import to_text
 from dynsched.domain.run import RunState
+from dynsched.errors import InvalidInput
 from dynsched.services.documents import run_detail_document, run_document
 
 
@@ -101,13 +108,26 @@ def list_(
     print_status(found)
 
 
-@run_group.command("show", examples=("run show RUN_ID", "run show RUN_ID --json"))
+@run_group.command(
+    "show",
+    examples=("run show RUN_ID", "run show RUN_ID --unmask --reason 'order 7 is missing' --json"),
+)
 @click.argument("run_id")
+@click.option("--unmask", is_flag=True, help="Show secrets too; needs admin and a --reason.")
+@click.option("--reason", metavar="TEXT", default="", help="With --unmask: why; kept in the audit.")
 @json_option
 @pass_runtime
-def show(runtime: Runtime, /, *, run_id: str, as_json: bool) -> None:
-    """Show the run RUN_ID: its state, why, and each attempt with its error."""
-    detail = runtime.views.show_run(run_id)
+def show(runtime: Runtime, /, *, run_id: str, unmask: bool, reason: str, as_json: bool) -> None:
+    """Show the run RUN_ID: its state, why, and each attempt with its error.
+
+    What looks like a secret is shown as *** unless --unmask says why it must be seen.
+    """
+    if reason and not unmask:
+        raise InvalidInput("reason", "nothing is unmasked", "give --unmask too")
+    if unmask:
+        detail = runtime.operations.unmask_run(run_id, reason)
+    else:
+        detail = runtime.views.show_run(run_id)
     if as_json:
         print_json(run_detail_document(detail))
     else:
@@ -116,14 +136,12 @@ def show(runtime: Runtime, /, *, run_id: str, as_json: bool) -> None:
 
 @run_group.command("cancel", examples=("run cancel RUN_ID", "run cancel RUN_ID --reason 'wrong'"))
 @click.argument("run_id")
-@click.option(
-    "--reason", metavar="TEXT", default="cancelled by hand", show_default=True, help="Why."
-)
+@reason_option
 @json_option
 @pass_runtime
 def cancel(runtime: Runtime, /, *, run_id: str, reason: str, as_json: bool) -> None:
     """Cancel the run RUN_ID: at once if it waits; one that runs is asked to stop."""
-    run = runtime.operations.cancel(run_id, reason=reason)
+    run = runtime.views.masked(runtime.operations.cancel(run_id, reason=reason))
     if as_json:
         print_json(run_document(run))
     elif run.terminal:

@@ -31,6 +31,7 @@ from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.values import DURATION
 from dynsched.cli.visible import visible
 from dynsched.client import Client
+from dynsched.domain.access import Action
 from dynsched.errors import InvalidInput
 from dynsched.services.loops import run_dispatcher, run_reaper, run_worker, run_worker_once
 from dynsched.targets.app import App, load_app
@@ -68,6 +69,7 @@ def dispatcher_command(
     Any number may run at once. With --once it makes one tick.
     """
     del log_json
+    runtime.may(Action.STORE_SERVE)
     base = runtime.base
     dispatcher = build_dispatcher(base)
     base.store.refresh()
@@ -98,6 +100,7 @@ def reaper_command(
     Any number may run at once. With --once it makes one sweep.
     """
     del log_json
+    runtime.may(Action.STORE_SERVE)
     base = runtime.base
     reaper = build_reaper(base)
     base.store.refresh()
@@ -145,6 +148,7 @@ def worker_command(
     runs what can be claimed now, and ends when that has ended.
     """
     del log_json
+    runtime.may(Action.STORE_SERVE)
     base = _with_slots(runtime.base, slots)
     handlers = load_app(app) if app is not None else None
     base.store.refresh()
@@ -193,6 +197,7 @@ def up_command(
     machine left. Several may run on one store.
     """
     del log_json
+    runtime.may(Action.STORE_SERVE)
     base = _with_slots(runtime.base, slots)
     # Handlers of an earlier --demo stay known, so that its jobs do not wait for one for ever.
     own = load_app(app) if app is not None else None

@@ -9,11 +9,12 @@ import click
 
 from dynsched.bootstrap import init_store
 from dynsched.cli.command import Command
-from dynsched.cli.options import json_option
+from dynsched.cli.options import json_option, reason_option
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.tables import print_fields, print_json, print_table, span, when
 from dynsched.cli.values import DURATION
 from dynsched.cli.visible import visible
+from dynsched.domain.access import Action
 from dynsched.domain.instants import minute_start, to_text
 from dynsched.errors import InvalidInput
 from dynsched.services.documents import stats_document
@@ -68,6 +69,7 @@ def init_command(
             raise InvalidInput(name, f"{count} is out of range", f"give 1 to {COUNT_MAX}")
     if not timedelta(seconds=1) <= look_ahead <= LOOK_AHEAD_MAX:
         raise InvalidInput("look_ahead", f"{span(look_ahead)} is out of range", "give 1s to 15m")
+    runtime.may(Action.STORE_INIT)
     made = init_store(
         runtime.base,
         shards=shards,
@@ -91,6 +93,7 @@ def init_command(
 @click.option("--shards", type=int, help="Parts of a minute; docs/capacity.md has the formula.")
 @click.option("--lanes", type=int, help="Parts of a queue.")
 @click.option("--spread", type=int, help="Parts of a job's runs that are not of its schedule.")
+@reason_option
 @json_option
 @pass_runtime
 def resize_command(
@@ -100,6 +103,7 @@ def resize_command(
     shards: int | None,
     lanes: int | None,
     spread: int | None,
+    reason: str,
     as_json: bool,
 ) -> None:
     """Raise or lower the store's counts while everything runs; nothing strands.
@@ -109,7 +113,8 @@ def resize_command(
     """
     if shards is None and lanes is None and spread is None:
         raise InvalidInput("shards", "nothing is to change", "give --shards, --lanes or --spread")
-    entry = runtime.operations.resize(shards=shards, lanes=lanes, spread=spread).entries[-1]
+    resized = runtime.operations.resize(shards=shards, lanes=lanes, spread=spread, reason=reason)
+    entry = resized.entries[-1]
     begins = minute_start(entry.from_minute)
     if as_json:
         print_json(

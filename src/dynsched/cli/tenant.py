@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dynsched.cli.command import Group
-from dynsched.cli.options import json_option
+from dynsched.cli.options import json_option, reason_option
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.tables import print_json, print_notes, print_table
 from dynsched.cli.values import CAP
@@ -24,11 +24,14 @@ def tenant_group() -> None:
 @click.option(
     "--max-running", type=CAP, required=True, help="Most of its runs leased at once, or none."
 )
+@reason_option
 @json_option
 @pass_runtime
-def set_(runtime: Runtime, /, *, tenant: str, max_running: int | None, as_json: bool) -> None:
+def set_(
+    runtime: Runtime, /, *, tenant: str, max_running: int | None, reason: str, as_json: bool
+) -> None:
     """Cap how many runs of the tenant NAME run at once; workers follow within five seconds."""
-    found = runtime.operations.set_tenant(tenant, max_running=max_running)
+    found = runtime.operations.set_tenant(tenant, max_running=max_running, reason=reason)
     if as_json:
         print_json(tenant_document(found))
     else:

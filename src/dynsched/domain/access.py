@@ -7,7 +7,7 @@ so a console that forgets to hide a key changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from dynsched.errors import Forbidden
@@ -45,7 +45,9 @@ class Action(StrEnum):
     BATCH_RESUME = "batch.resume"
     BATCH_ABORT = "batch.abort"
     BATCH_PACE = "batch.pace"
+    STORE_INIT = "store.init"
     STORE_RESIZE = "store.resize"
+    STORE_SERVE = "store.serve"
     TENANT_SET = "tenant.set"
     PAYLOAD_UNMASK = "payload.unmask"
 
@@ -58,11 +60,16 @@ ADMIN_ONLY = frozenset(
         Action.RUN_DISCARD,
         Action.RUN_REPLAY_AS_NEW,
         Action.RUN_REPLAY_EDITED,
+        Action.STORE_INIT,
         Action.STORE_RESIZE,
         Action.TENANT_SET,
         Action.PAYLOAD_UNMASK,
     }
 )
+WHOLE_STORE = frozenset(
+    {Action.STORE_INIT, Action.STORE_RESIZE, Action.STORE_SERVE, Action.TENANT_SET}
+)
+"""What concerns the neighbours too: no actor of one tenant only may do it, its own cap included."""
 NEEDED: Mapping[Action, Role] = {
     action: Role.ADMIN if action in ADMIN_ONLY else Role.OPERATOR for action in Action
 }
@@ -103,13 +110,17 @@ class Access:
         needed = NEEDED[action]
         if RANK[self.role] < RANK[needed]:
             return f"{self.actor} is {self.role.value}, and {action.value} needs {needed.value}"
-        if self.tenant is not None and tenant != self.tenant:
+        if self.tenant is not None and (tenant != self.tenant or action in WHOLE_STORE):
             return f"{self.actor} may change tenant {self.tenant} only"
         if self.role is not Role.ADMIN and count > self.replay_limit:
             return (
                 f"{count:,} runs are more than the limit of {self.replay_limit:,} for {self.actor}"
             )
         return ""
+
+    def of_any_tenant(self) -> Access:
+        """Return the same actor without the bound to one tenant, for what is asked before it."""
+        return replace(self, tenant=None)
 
     def check(self, action: Action, *, tenant: str | None = None, count: int = 1) -> None:
         """Refuse what this actor may not do.

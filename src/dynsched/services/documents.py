@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta
 
+from dynsched.domain.audit import AuditEntry
 from dynsched.domain.instants import EPOCH, to_text
 from dynsched.domain.job import Job, Policies, Span
 from dynsched.domain.payload import Json
@@ -236,6 +237,24 @@ def job_detail_document(
             run_document(run, job_name=job.name, lack=found.get(run.run_id, ""))
             for run in detail.runs
         ],
+    }
+
+
+def audit_document(entry: AuditEntry) -> Document:
+    """Return an entry of the audit."""
+    return {
+        "entry_id": entry.entry_id,
+        "at": to_text(entry.at),
+        "actor": entry.actor,
+        "role": entry.role.value,
+        "via": entry.via,
+        "action": entry.action.value,
+        "target": entry.target,
+        "tenant": entry.tenant,
+        "reason": entry.reason,
+        "outcome": entry.outcome.value,
+        "note": entry.note,
+        "details": dict(entry.details),
     }
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
+from dynsched.domain.access import Action
 from dynsched.domain.catchup import GENERATIONS_IN_ROW, SPANS_IN_ROW
 from dynsched.domain.editing import count_paused, pointed_from, with_generation
 from dynsched.domain.instants import MILLISECOND
@@ -27,6 +28,7 @@ from dynsched.domain.names import check_name, new_id
 from dynsched.domain.payload import Json, check_payload
 from dynsched.domain.target import Target, check_target_payload, target_needs
 from dynsched.errors import AlreadyExists, Conflict, InvalidInput, NotFound
+from dynsched.services.gate import Subject, changes, note
 from dynsched.services.specs import (
     JobSpec,
     ScheduleSpec,
@@ -36,7 +38,7 @@ from dynsched.services.specs import (
     is_same,
     make_schedule,
 )
-from dynsched.services.verbs import CHANGE_TRIES, INLINE_MAX, Verbs, expiry_s
+from dynsched.services.verbs import CHANGE_TRIES, INLINE_MAX, Verbs, expiry_s, on_job
 from dynsched.storage.engine import Row
 from dynsched.storage.jobs import JobApplied, digest_of
 
@@ -56,13 +58,36 @@ class Changed:
     effective_from: datetime | None
 
 
+def _on_new_job(_: Verbs, given: Mapping[str, Any]) -> Subject:
+    """Find the subject of `create`: the tenant, until the job has its id."""
+    spec: JobSpec = given["spec"]
+    name = check_name(spec.name, "name")
+    tenant = check_name(spec.tenant, "tenant")
+    return Subject(target=f"tenant:{tenant}", tenant=tenant, details={"job": name})
+
+
+def _change_words(before: Job, after: Job) -> str:
+    """Return what a change has changed: its state, else the names of its fields."""
+    if before.state is not after.state:
+        return f"{before.state.value} -> {after.state.value}"
+    passive = {"version", "next_at", "skipped", "spans", "older_spans", "older_generations"}
+    changed = [
+        one.name
+        for one in fields(Job)
+        if one.name not in passive and getattr(before, one.name) != getattr(after, one.name)
+    ]
+    named = ["schedule" if name == "generations" else name for name in changed]
+    return f"changed {', '.join(named)}" if named else "changed nothing"
+
+
 Change = Callable[[Job, datetime], Job]
 
 
 class JobVerbs(Verbs):
     """Create, find, pause, resume, edit and delete jobs."""
 
-    def create(self, spec: JobSpec) -> Job:
+    @changes(Action.JOB_CREATE, _on_new_job)
+    def create(self, spec: JobSpec, *, reason: str = "") -> Job:
         """Create a job; what is due within the look-ahead gets its rows at once.
 
         Raises:
@@ -80,6 +105,7 @@ class JobVerbs(Verbs):
                 f"name: tenant {job.tenant!r} has a job {job.name!r} already"
                 " (choose another name, or `dynsched job edit` it)"
             )
+        note("created", target=f"job:{job.job_id}")
         self._server.serve_job(job, now=now, before=now + topology.look_ahead)
         return self._store.jobs.get(job.job_id) or job
 
@@ -92,12 +118,7 @@ class JobVerbs(Verbs):
         return self._build(spec, self._clock.now())[0]
 
     def _build(self, spec: JobSpec, now: datetime) -> tuple[Job, list[Row]]:
-        check_name(spec.name, "name")
-        check_name(spec.tenant, "tenant")
-        check_name(spec.queue, "queue")
-        check_tags(spec.tags)
-        text = None if spec.payload is None else check_payload(spec.payload)
-        check_target_payload(spec.target, spec.payload)
+        text = self._checked(spec)
         job_id = new_id(self._rng)
         schedule = make_schedule(spec.schedule, job_id, now)
         policies = check_policies(spec.policies or default_policies(spec.schedule))
@@ -132,6 +153,18 @@ class JobVerbs(Verbs):
         )
         return job, parts
 
+    def _checked(self, spec: JobSpec) -> str | None:
+        """Check names, tags, target and payload; return the payload's text."""
+        check_name(spec.name, "name")
+        check_name(spec.tenant, "tenant")
+        check_name(spec.queue, "queue")
+        check_tags(spec.tags)
+        text = None if spec.payload is None else check_payload(spec.payload)
+        self._refuse_masked("payload", spec.payload)
+        self._refuse_masked("target", spec.target.to_body())
+        check_target_payload(spec.target, spec.payload)
+        return text
+
     def find_id(self, tenant: str, name: str) -> str | None:
         """Return the id of the job of that name, None if there is none."""
         return self._store.jobs.find(tenant, name)
@@ -150,6 +183,7 @@ class JobVerbs(Verbs):
             raise NotFound("job", name_or_id, f"`dynsched job list --tenant {tenant}` shows them")
         return job
 
+    @changes(Action.JOB_PAUSE, on_job)
     def pause(self, job_id: str, *, reason: str, hold: bool = False) -> Changed:
         """Pause a job: no cron instant at or after the answer's `effective_from` starts.
 
@@ -170,7 +204,8 @@ class JobVerbs(Verbs):
 
         return self._change_schedule(job_id, change)
 
-    def resume(self, job_id: str) -> Changed:
+    @changes(Action.JOB_RESUME, on_job)
+    def resume(self, job_id: str, *, reason: str = "") -> Changed:
         """Resume a paused job; the instants in between are counted as skipped (paused)."""
 
         def change(job: Job, at: datetime) -> Job:
@@ -183,10 +218,11 @@ class JobVerbs(Verbs):
 
         return self._change_schedule(job_id, change)
 
-    def reschedule(self, job_id: str, spec: ScheduleSpec | None) -> Changed:
+    @changes(Action.JOB_EDIT, on_job)
+    def reschedule(self, job_id: str, spec: ScheduleSpec | None, *, reason: str = "") -> Changed:
         """Give a job another schedule from `effective_from` on; it loses and doubles nothing."""
         make_schedule(spec, job_id, self._clock.now())  # a bad one is refused before any write
-        job = self._get(job_id)
+        job = self.get_job(job_id)
         if job.state in (JobState.ACTIVE, JobState.PAUSED) and is_same(spec, job.schedule, job_id):
             return Changed(job, None)
 
@@ -202,6 +238,7 @@ class JobVerbs(Verbs):
 
         return self._change_schedule(job_id, change)
 
+    @changes(Action.JOB_EDIT, on_job)
     def edit(
         self,
         job_id: str,
@@ -212,6 +249,7 @@ class JobVerbs(Verbs):
         queue: str | None = None,
         priority: Priority | None = None,
         tags: Mapping[str, str] | None = None,
+        reason: str = "",
     ) -> Changed:
         """Change what is no matter of time: no generation, in force at each run's next start.
 
@@ -223,11 +261,18 @@ class JobVerbs(Verbs):
             queue: for runs made from now on.
             priority: for runs made from now on.
             tags: all of them.
+            reason: why, for the audit.
 
         Raises:
             InvalidInput: a field is wrong; nothing was written.
         """
-        text = None if payload is None else check_payload(payload)
+        text = None
+        if payload is not None:
+            check_payload(payload)
+            payload = self._restored(payload, lambda: self._payload_of(self.get_job(job_id)))
+            text = check_payload(payload)
+        if target is not None:
+            self._refuse_masked("target", target.to_body())
         if queue is not None:
             check_name(queue, "queue")
         if tags is not None:
@@ -257,7 +302,7 @@ class JobVerbs(Verbs):
         """Check that the payload has what the target names, as both are after an edit."""
         if target is None and payload is None:
             return
-        after = target or self._target_of(job)
+        after = target or self.target_of(job)
         if after is not None:
             check_target_payload(after, self._payload_of(job) if payload is None else payload)
 
@@ -288,7 +333,8 @@ class JobVerbs(Verbs):
             fields["payload_ref"] = digest_of(text) if large else None
         return fields
 
-    def delete(self, job_id: str) -> Changed:
+    @changes(Action.JOB_DELETE, on_job)
+    def delete(self, job_id: str, *, reason: str = "") -> Changed:
         """Delete a job: a tombstone stays until its runs are gone, its name is free at once."""
         self._store.refresh()
         for _ in range(CHANGE_TRIES):
@@ -300,6 +346,7 @@ class JobVerbs(Verbs):
             expiry = expiry_s(at, 2 * job.policies.retention)
             outcome = self._store.jobs.delete(after, job.version, expires_at_s=expiry)
             if isinstance(outcome, JobApplied):
+                note(f"{job.state.value} -> deleted")
                 self._expire_parts(job, None)
                 return Changed(outcome.job, at)
         raise Conflict(f"job {job_id} kept changing under the delete; try again")
@@ -311,11 +358,14 @@ class JobVerbs(Verbs):
         """Change a job under its version, again if somebody else was first."""
         topology = self._store.refresh()
         for _ in range(CHANGE_TRIES):
-            job, at = self._served(job_id) if schedule else (self._get(job_id), self._clock.now())
+            job, at = (
+                self._served(job_id) if schedule else (self.get_job(job_id), self._clock.now())
+            )
             after = replace(change(job, at), version=job.version + 1)
             after = self._archive(after)
             outcome = self._store.jobs.replace(after, job.version, durable=True)
             if isinstance(outcome, JobApplied):
+                note(_change_words(job, outcome.job))
                 self._expire_parts(job, after)
                 now = self._clock.now()
                 self._server.serve_job(outcome.job, now=now, before=now + topology.look_ahead)
@@ -333,7 +383,7 @@ class JobVerbs(Verbs):
     def _served(self, job_id: str) -> tuple[Job, datetime]:
         """Serve a job up to now + clock bound; return it as that left it, and that instant."""
         for _ in range(CHANGE_TRIES):
-            job = self._get(job_id)
+            job = self.get_job(job_id)
             now = self._clock.now()
             at = now + self._settings.clock_bound
             at = max(at, job.generations[-1].effective_from + MILLISECOND)

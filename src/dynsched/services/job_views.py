@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import TypeVar
 
 from dynsched.domain.instants import Clock
 from dynsched.domain.job import Job, JobState, Span
+from dynsched.domain.masking import PLAIN, Masker
 from dynsched.domain.recurrence import BrokenSchedule
 from dynsched.domain.run import Run
 from dynsched.domain.target import Target
 from dynsched.errors import NotFound
+from dynsched.services.masked import Masked, masked_target
 from dynsched.storage.jobs import Unreadable, target_of
 from dynsched.storage.store import Store
 
@@ -65,10 +67,11 @@ def coming(job: Job, now: datetime, count: int) -> list[datetime]:
     return found
 
 
-class JobViews:
-    """Reads jobs for people; only reading."""
+class JobViews(Masked):
+    """Reads jobs for people; only reading, secrets masked."""
 
-    def __init__(self, store: Store, *, clock: Clock) -> None:
+    def __init__(self, store: Store, *, clock: Clock, masker: Masker = PLAIN) -> None:
+        Masked.__init__(self, masker)
         self._store = store
         self._clock = clock
 
@@ -80,7 +83,7 @@ class JobViews:
             for one in found
             if isinstance(one, Unreadable)
         ]
-        return [one for one in found if isinstance(one, Job)]
+        return [self.masked(one) for one in found if isinstance(one, Job)]
 
     def job_names(self, job_ids: Sequence[str]) -> dict[str, str]:
         """Return the names of jobs by their ids; one that is gone has none."""
@@ -106,7 +109,7 @@ class JobViews:
             raise NotFound("job", name_or_id, f"{job.name} was deleted")
         if job is None:
             raise NotFound("job", name_or_id, self._whereabouts(name_or_id, tenant))
-        return job
+        return self.masked(job)
 
     def _whereabouts(self, name: str, tenant: str) -> str:
         """Return what to do about a name that a tenant has not."""
@@ -127,8 +130,15 @@ class JobViews:
             return f"did you mean {' or '.join(close)}?"
         return f"`dynsched job list --tenant {tenant}` shows them"
 
-    def show_job(self, job: Job) -> JobDetail:
-        """Return a job with its parts, its next instants and its newest runs."""
+    def show_job(self, job: Job, unmask: bool = False) -> JobDetail:
+        """Return a job with its parts, its next instants and its newest runs.
+
+        Args:
+            job: its row.
+            unmask: hide nothing; for programs of the owner, never for a console.
+        """
+        if unmask:
+            job = self._store.jobs.get(job.job_id) or job
         now = self._clock.now()
         self._store.refresh_by(now)
         target, payload = job.target, job.payload
@@ -137,13 +147,24 @@ class JobViews:
             target = None if text is None else target_of(text)
         if payload is None and job.payload_ref is not None:
             payload = self._store.jobs.part(job.job_id, job.payload_ref)
-        return JobDetail(
+        detail = JobDetail(
             job=job,
             target=target,
             payload=payload,
             coming=tuple(coming(job, now, COMING)),
             older_spans=tuple(self._store.jobs.old_spans(job.job_id)) if job.older_spans else (),
             runs=tuple(self._store.runs.history(job.job_id, most=HISTORY)),
+        )
+        return detail if unmask else self._masked_job_detail(detail)
+
+    def _masked_job_detail(self, detail: JobDetail) -> JobDetail:
+        target, payload = detail.target, detail.payload
+        return replace(
+            detail,
+            job=self.masked(detail.job),
+            target=None if target is None else masked_target(self.masker, target),
+            payload=None if payload is None else self.masker.json_text(payload),
+            runs=tuple(map(self.masked, detail.runs)),
         )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dynsched.services.job_verbs import Changed, JobVerbs
 from dynsched.services.run_verbs import RunVerbs
 from dynsched.services.store_verbs import StoreVerbs
+from dynsched.services.unmask_verbs import UnmaskVerbs
 
 __all__ = ["Changed", "Operations"]
 
 
-class Operations(JobVerbs, RunVerbs, StoreVerbs):
+class Operations(JobVerbs, RunVerbs, StoreVerbs, UnmaskVerbs):
     """Verbs for people and programs; every rule is here and in the domain, none in a view."""

@@ -15,6 +15,8 @@ from dynsched.domain.delay import scheduling_delay
 from dynsched.domain.filter_match import Fact, Facts, holds
 from dynsched.domain.filters import WORD, Filter, Term
 from dynsched.domain.job import Job
+from dynsched.domain.masking import Masker
+from dynsched.domain.payload import Json
 from dynsched.domain.run import Run, RunState
 from dynsched.services.capacity import Capacity, alive_sessions, is_overdue
 from dynsched.storage.control import Session
@@ -38,6 +40,7 @@ class RunFacts:
         now: the search's own instant.
         jobs: ids by each word that the filter gives for a job.
         workers: sessions by each word that the filter gives for a worker.
+        masker: hides what nobody may find by guessing at it either.
     """
 
     def __init__(
@@ -48,7 +51,9 @@ class RunFacts:
         *,
         jobs: Mapping[str, frozenset[str]],
         workers: Mapping[str, frozenset[str]],
+        masker: Masker,
     ) -> None:
+        self._masker = masker
         self._store = store
         self._filter = found
         self._now = now
@@ -155,17 +160,29 @@ class RunFacts:
     def texts(self, run: Run) -> Fact:
         """Return the texts that a bare word is looked for in."""
         job = self._jobs.get(run.job_id)
-        return (run.run_id, run.error, "" if job is None else job.name)
+        return (run.run_id, self.error(run), "" if job is None else job.name)
+
+    def shown(self, text: str) -> str:
+        """Return a text as people are shown it."""
+        return self._masker.text(text)
+
+    def error(self, run: Run) -> str:
+        """Return a run's last error as people are shown it."""
+        return self.shown(run.error)
 
     def payload(self, run: Run) -> Fact:
-        """Return what a run carries: its own payload, else its job's."""
+        """Return what a run carries, its own payload, else its job's, as people are shown it."""
+        return self._masker.value(self._payload(run))
+
+    def _payload(self, run: Run) -> Json:
         part = self._part(run)
         if part is not None:
             value = self._parts.get(part, _GONE)
             return () if value is _GONE else value  # type: ignore[return-value]
         job = self._jobs.get(run.job_id)
         text = run.payload if run.payload is not None or job is None else job.payload
-        return () if text is None else json.loads(text)
+        payload: Json = () if text is None else json.loads(text)
+        return payload
 
     def delay(self, run: Run) -> Fact:
         """Return how late a run started, or is by now."""
@@ -229,7 +246,7 @@ _FACTS: Mapping[str, Callable[[RunFacts, Run], Fact]] = {
     "worker": RunFacts.worker_words,
     "kind": lambda _, run: run.key.kind.word,
     "id": lambda _, run: run.run_id,
-    "err": lambda _, run: run.error,
+    "err": RunFacts.error,
     "group": lambda _, run: run.signature or NO_GROUP,
     "batch": lambda _, run: getattr(run, "batch", ""),
     "attempt": lambda _, run: run.attempt,
@@ -243,6 +260,6 @@ _FACTS: Mapping[str, Callable[[RunFacts, Run], Fact]] = {
     "key": lambda _, run: run.idempotency_key,
     "tag": RunFacts.tags,
     "payload": RunFacts.payload,
-    "reason": lambda _, run: run.reason,
+    "reason": lambda facts, run: facts.shown(run.reason),
     "is": RunFacts.flags,
 }

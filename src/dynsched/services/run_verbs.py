@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from dynsched.domain import lifecycle
+from dynsched.domain.access import Action
 from dynsched.domain.instants import instant_after, minute_of, to_ms, to_utc
 from dynsched.domain.job import (
     Job,
@@ -20,12 +21,14 @@ from dynsched.domain.run import TERMINAL, Run, RunKey, RunKind, RunState, occur,
 from dynsched.domain.target import check_target_payload
 from dynsched.errors import Conflict, IllegalTransition, InvalidInput, NotFound
 from dynsched.services.cancelling import request_cancel
-from dynsched.services.verbs import CHANGE_TRIES, INLINE_MAX, Verbs, expiry_s
+from dynsched.services.gate import changes, note
+from dynsched.services.verbs import CHANGE_TRIES, INLINE_MAX, Verbs, expiry_s, on_job, on_run
 from dynsched.storage.jobs import digest_of
 from dynsched.storage.runs import RunApplied
 
 ENQUEUE_CHUNK = 500  # runs of one commit
 KEY_BYTES_MAX = 512
+WHY_MAX = 120  # characters of a reason that a run's row keeps; the audit has all of it
 # A run's large payload lies apart and outlives the run by its expiry alone, which is fixed when the
 # run is made. So this bounds how long a run may wait, retry and be replayed with one: a year beyond
 # its retention. A part has at most 256 KB and is rare, so the year costs little.
@@ -35,15 +38,24 @@ PART_MARGIN = timedelta(days=366)
 class RunVerbs(Verbs):
     """Make, read, cancel, replay and discard runs."""
 
-    def run_now(self, job_id: str, *, payload: Json = None, force: bool = False) -> Run:
+    @changes(Action.JOB_RUN, on_job)
+    def run_now(
+        self, job_id: str, *, payload: Json = None, force: bool = False, reason: str = ""
+    ) -> Run:
         """Make a manual run; it obeys overlap and waits, unless forced.
 
         Raises:
             NotFound: there is no such job.
             InvalidInput: the payload is wrong.
         """
-        return self.enqueue(job_id, payload, force=force)
+        if payload is not None:
+            check_payload(payload)
+            self._refuse_masked("payload", payload)
+        run = self._enqueue(job_id, payload, force=force)
+        note("forced" if force else "made", target=f"run:{run.run_id}")
+        return run
 
+    @changes(Action.RUN_ENQUEUE, on_job, audited=False)
     def enqueue(
         self,
         job_id: str,
@@ -70,10 +82,25 @@ class RunVerbs(Verbs):
             Conflict: the key was used with another payload.
             InvalidInput: an argument is wrong, or the payload lacks what the target names.
         """
+        return self._enqueue(
+            job_id, payload, at=at, delay=delay, priority=priority, key=key, force=force
+        )
+
+    def _enqueue(
+        self,
+        job_id: str,
+        payload: Json,
+        *,
+        at: datetime | None = None,
+        delay: timedelta | None = None,
+        priority: Priority | None = None,
+        key: str | None = None,
+        force: bool = False,
+    ) -> Run:
         if key is not None:
             _check_key(key)
         self._store.refresh_by(self._clock.now())
-        job = self._get(job_id)
+        job = self.get_job(job_id)
         self._check_payloads(job, [payload])
         run = self._manual(job, payload, _start_at(at, delay, self._clock.now()), priority, force)
         if key is not None:
@@ -81,6 +108,7 @@ class RunVerbs(Verbs):
         made = self._store.runs.create_many([run], durable=True)
         return run if made[0] else self.get_run(run.run_id)
 
+    @changes(Action.RUN_ENQUEUE, on_job, audited=False)
     def enqueue_many(
         self,
         job_id: str,
@@ -105,7 +133,7 @@ class RunVerbs(Verbs):
         now = self._clock.now()
         start_at = _start_at(at, None, now)
         self._store.refresh_by(now)
-        job = self._get(job_id)
+        job = self.get_job(job_id)
         self._check_payloads(job, payloads)
         runs = [
             self._manual(job, payload, start_at, priority, False, nonce=nonce)
@@ -154,7 +182,7 @@ class RunVerbs(Verbs):
     def _check_payloads(self, job: Job, payloads: Sequence[Json]) -> None:
         """Check payloads against the job's target; a None takes the job's, which was checked."""
         given = [payload for payload in payloads if payload is not None]
-        target = self._target_of(job) if given else None
+        target = self.target_of(job) if given else None
         if target is not None:
             for payload in given:
                 check_target_payload(target, payload)
@@ -168,64 +196,63 @@ class RunVerbs(Verbs):
             raise Conflict(f"key {key!r} of job {job.name} was used with another payload")
         return replace(run, key=parse_run_id(run_id))
 
-    def get_run(self, run_id: str) -> Run:
-        """Return a run.
-
-        Raises:
-            InvalidInput: the text is no run id.
-            NotFound: there is no such run.
-        """
-        run = self._store.runs.get(parse_run_id(run_id))
-        if run is None:
-            raise NotFound("run", run_id, "it never was, or its retention is over")
-        return run
-
-    def cancel(self, run_id: str, *, reason: str = "cancelled by hand") -> Run:
+    @changes(Action.RUN_CANCEL, on_run)
+    def cancel(self, run_id: str, *, reason: str = "") -> Run:
         """Cancel a run: at once if it waits; a leased one is asked to stop.
 
         Raises:
             IllegalTransition: it has ended already.
         """
+        why = reason[:WHY_MAX] or "cancelled by hand"
         self._store.refresh_by(self._clock.now())
         for _ in range(CHANGE_TRIES):
             run = self.get_run(run_id)
             if run.state in TERMINAL:
                 raise IllegalTransition(f"run {run_id} has ended: it is {run.state.value}")
             if run.state is RunState.LEASED:
-                asked = request_cancel(self._store, run, reason=reason[:120])
+                asked = request_cancel(self._store, run, reason=why)
                 if asked is not None and asked.cancel_requested:
+                    note("asked to stop")
                     return asked
                 continue
-            move = lifecycle.cancel(run, now=self._clock.now(), reason=reason[:120])
+            move = lifecycle.cancel(run, now=self._clock.now(), reason=why)
             outcome = self._store.runs.apply(move, durable=True)
             if isinstance(outcome, RunApplied):
+                note(f"{run.state.value} -> {outcome.run.state.value}")
                 return outcome.run
         raise Conflict(f"run {run_id} kept changing under the cancel; try again")
 
     # the dead-letter queue
 
-    def replay(self, run_id: str) -> Run:
+    @changes(Action.RUN_REPLAY, on_run)
+    def replay(self, run_id: str, *, reason: str = "") -> Run:
         """Bring a dead run back: same row, same idempotency key, attempts kept.
 
         Raises:
             IllegalTransition: it is not dead.
         """
         run = self.get_run(run_id)
-        job = self._get(run.job_id)
+        job = self.get_job(run.job_id)
         attempts = job.policies.retry.max_attempts
 
         def move(run: Run) -> Transition:
             return lifecycle.replay(run, now=self._clock.now(), max_attempts=attempts)
 
-        return self._apply(run, move)
+        return self._noted(self._apply(run, move), f"dead -> ready, replay {run.replays + 1}")
 
-    def discard(self, run_id: str) -> Run:
+    @changes(Action.RUN_DISCARD, on_run)
+    def discard(self, run_id: str, *, reason: str = "") -> Run:
         """Hide a dead run from the dead-letter queue; it can be restored until it expires."""
-        return self._apply(self.get_run(run_id), lifecycle.discard)
+        return self._noted(self._apply(self.get_run(run_id), lifecycle.discard), "hidden")
 
-    def restore(self, run_id: str) -> Run:
+    @changes(Action.RUN_RESTORE, on_run)
+    def restore(self, run_id: str, *, reason: str = "") -> Run:
         """Show a discarded run again."""
-        return self._apply(self.get_run(run_id), lifecycle.restore)
+        return self._noted(self._apply(self.get_run(run_id), lifecycle.restore), "shown again")
+
+    def _noted(self, run: Run, words: str) -> Run:
+        note(words)
+        return run
 
     def _apply(self, run: Run, move: Callable[[Run], Transition]) -> Run:
         """Write a transition that people asked for, again if a friend was first."""

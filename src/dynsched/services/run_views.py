@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dynsched.domain.instants import Clock
 from dynsched.domain.job import Job
+from dynsched.domain.masking import PLAIN, Masker
 from dynsched.domain.run import Run, parse_run_id
 from dynsched.errors import NotFound
 from dynsched.services.capacity import Capacity, alive_sessions, is_overdue
+from dynsched.services.masked import Masked, masked_attempt, masked_progress
 from dynsched.services.search_sources import moment
 from dynsched.storage.runs import Attempt, ProgressNote
 from dynsched.storage.store import Store
@@ -38,15 +40,20 @@ class RunDetail:
     lack: str = ""
 
 
-class RunViews:
-    """Reads runs for people; only reading."""
+class RunViews(Masked):
+    """Reads runs for people; only reading, secrets masked."""
 
-    def __init__(self, store: Store, *, clock: Clock) -> None:
+    def __init__(self, store: Store, *, clock: Clock, masker: Masker = PLAIN) -> None:
+        Masked.__init__(self, masker)
         self._store = store
         self._clock = clock
 
-    def show_run(self, run_id: str) -> RunDetail:
+    def show_run(self, run_id: str, unmask: bool = False) -> RunDetail:
         """Return a run with its attempts.
+
+        Args:
+            run_id: the run.
+            unmask: hide nothing; for `Operations.unmask_run`, which asks who may see that.
 
         Raises:
             InvalidInput: the text is no run id.
@@ -58,13 +65,25 @@ class RunViews:
         payload = run.payload
         if payload is None and run.payload_ref is not None:
             payload = self._store.jobs.part(run.job_id, run.payload_ref)
-        return RunDetail(
+        detail = RunDetail(
             run=run,
             attempts=tuple(self._store.runs.attempts(run_id)),
             job=self._store.jobs.get(run.job_id),
             payload=payload,
             progress=self._store.runs.progress(run_id),
             lack=self.lacks([run]).get(run_id, ""),
+        )
+        return detail if unmask else self._masked_detail(detail)
+
+    def _masked_detail(self, detail: RunDetail) -> RunDetail:
+        payload, progress = detail.payload, detail.progress
+        return replace(
+            detail,
+            run=self.masked(detail.run),
+            attempts=tuple(masked_attempt(self.masker, one) for one in detail.attempts),
+            job=None if detail.job is None else self.masked(detail.job),
+            payload=None if payload is None else self.masker.json_text(payload),
+            progress=None if progress is None else masked_progress(self.masker, progress),
         )
 
     def capacity(self) -> Capacity:

@@ -19,9 +19,11 @@ from typing import Generic, TypeVar
 from dynsched.domain.filter_values import is_run_id
 from dynsched.domain.filters import RUNS, Filter, Vocabulary, parse
 from dynsched.domain.instants import Clock, from_ms, to_ms
+from dynsched.domain.masking import PLAIN, Masker
 from dynsched.domain.run import Run
 from dynsched.errors import InvalidInput
 from dynsched.services.listing import check_limit
+from dynsched.services.masked import Masked
 from dynsched.services.run_facts import BATCH, RunFacts
 from dynsched.services.run_places import RunPlaces
 from dynsched.services.run_plan import RunPlan, plan_runs
@@ -120,10 +122,11 @@ def as_filter(given: Filter | str, vocabulary: Vocabulary) -> Filter:
     return parse(given, vocabulary) if isinstance(given, str) else given
 
 
-class RunSearch:
-    """Finds runs; only reading, every page bounded."""
+class RunSearch(Masked):
+    """Finds runs; only reading, every page bounded, secrets masked and not to be searched for."""
 
-    def __init__(self, store: Store, *, clock: Clock) -> None:
+    def __init__(self, store: Store, *, clock: Clock, masker: Masker = PLAIN) -> None:
+        Masked.__init__(self, masker)
         self._store = store
         self._clock = clock
 
@@ -162,11 +165,18 @@ class RunSearch:
         plan = plan_runs(found, now)
         reads = Reads(self._store.runs, start=start, chunk=limit + 1)
         places = RunPlaces(self._store, found, plan, reads, now)
-        facts = RunFacts(self._store, found, now, jobs=places.jobs, workers=places.workers)
+        facts = RunFacts(
+            self._store,
+            found,
+            now,
+            jobs=places.jobs,
+            workers=places.workers,
+            masker=self.masker,
+        )
         page = _Page(plan, facts, limit=limit, examine=examine)
         end = page.read(places.stream())
         return Found(
-            items=tuple(page.items.values()),
+            items=tuple(map(self.masked, page.items.values())),
             matched=len(page.items),
             examined=page.examined,
             cursor=None if end is None else Cursor(now, _as_text(end)).text(found),

@@ -1,4 +1,4 @@
-"""The store: domain verbs over an engine, in three rooms (jobs, runs, control)."""
+"""The store: domain verbs over an engine, in rooms (jobs, runs, control, audit)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from random import Random
 
 from dynsched.domain.instants import Clock, minute_of
 from dynsched.errors import NotInitialised
+from dynsched.storage.audit import AuditStore
 from dynsched.storage.control import ControlStore, Cursor
 from dynsched.storage.engine import Engine
 from dynsched.storage.jobs import JobStore
@@ -36,6 +37,7 @@ class Store:
         self.jobs = JobStore(self._rows)
         self.runs = RunStore(self._rows)
         self.control = ControlStore(self._rows)
+        self.audit = AuditStore(self._rows)
 
     @property
     def topology(self) -> Topology:

@@ -1,0 +1,223 @@
+"""A small store and one call of every verb that changes it, for tests of what holds for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+from dynsched.bootstrap import build_operations, build_worker, init_store, open_base
+from dynsched.domain.access import Access
+from dynsched.domain.audit import AuditEntry
+from dynsched.domain.retry import RetryPolicy
+from dynsched.domain.run import Run, RunState
+from dynsched.domain.target import HandlerTarget
+from dynsched.services.operations import Operations
+from dynsched.services.slots import InlineSlots
+from dynsched.services.specs import CronSpec, JobSpec, default_policies
+from dynsched.storage.engine import Engine, Row, Table
+from dynsched.targets.app import App
+from dynsched.testing import SettableClock, memory_store
+
+TENANT = "acme"
+REASON = "the disk is full"
+ROWS_MAX = 1_000
+
+
+def boom() -> None:
+    """Fail."""
+    raise ValueError("boom")
+
+
+class Scene:
+    """A store of one tenant with an active and a paused job, and a run in each state of interest.
+
+    Attributes:
+        engine: the rows themselves, behind no fault.
+    """
+
+    def __init__(self, engine: Engine | None = None) -> None:
+        self.engine = engine or memory_store()
+        self.clock = SettableClock()
+        self.base = open_base(environment={}, engine=self.engine, clock=self.clock, rng=Random(1))
+        init_store(self.base)
+        self.owner = build_operations(self.base)
+        self.active = self.owner.create(self.spec("active"))
+        self.paused = self.owner.create(self.spec("paused"))
+        self.owner.pause(self.paused.job_id, reason="holiday")
+        self.dead, self.hidden = self._kill(), self._kill()
+        self.owner.discard(self.hidden.run_id)
+        self.ready = self.owner.enqueue(self.active.job_id, delay=timedelta(days=1))
+        self.clock.step(seconds=1)  # entries of one millisecond lie in no order
+
+    def spec(self, name: str) -> JobSpec:
+        """Return a job whose only attempt fails."""
+        schedule = CronSpec(expr="0 3 * * *")
+        policies = replace(default_policies(schedule), retry=RetryPolicy(max_attempts=1))
+        return JobSpec(
+            name=name,
+            tenant=TENANT,
+            target=HandlerTarget("boom"),
+            schedule=schedule,
+            policies=policies,
+            payload={"password": "hush", "n": 1},
+        )
+
+    def _kill(self) -> Run:
+        app = App()
+        app.job("boom")(boom)
+        run = self.owner.enqueue(self.active.job_id)
+        worker = build_worker(self.base, app, slots=InlineSlots()).worker
+        worker.poll()
+        worker.poll()
+        dead = self.owner.get_run(run.run_id)
+        assert dead.state is RunState.DEAD
+        return dead
+
+    def operations(self, access: Access, engine: Engine | None = None) -> Operations:
+        """Return the verbs for an actor; through another connection if one is given."""
+        if engine is None:
+            return build_operations(self.base, access)
+        base = open_base(environment={}, engine=engine, clock=self.clock, rng=Random(2))
+        return build_operations(base, access)
+
+    def rows(self, *, audit: bool = False) -> Mapping[str, Row]:
+        """Return all rows of the store by their keys, those of the audit only if asked for."""
+        pages = [self.engine.scan(table, ROWS_MAX) for table in Table]
+        assert all(page.cursor is None for page in pages)
+        return {
+            f"{row.key}": row
+            for page in pages
+            for row in page.rows
+            if audit or not row.key.pk.startswith("audit#")
+        }
+
+    def audit(self) -> list[AuditEntry]:
+        """Return the entries of the present day, newest first."""
+        day = self.clock.now().date()
+        return list(self.base.store.audit.of_day(day, most=ROWS_MAX))
+
+    def audit_of(self, target: str) -> list[AuditEntry]:
+        """Return the entries about a target, newest first."""
+        return list(self.base.store.audit.of_target(target, most=ROWS_MAX))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a verb.
+
+    Attributes:
+        make: calls it.
+        target: what its audit entry names, given the scene and the verb's answer.
+        fail: a call of it that the present state refuses; None if nothing can.
+    """
+
+    make: Callable[[Operations, Scene], Any]
+    target: Callable[[Scene, Any], str]
+    fail: Callable[[Operations, Scene], Any] | None = None
+
+
+def _job(name: str) -> Callable[[Scene, Any], str]:
+    return lambda scene, _: f"job:{getattr(scene, name).job_id}"
+
+
+def _run(name: str) -> Callable[[Scene, Any], str]:
+    return lambda scene, _: f"run:{getattr(scene, name).run_id}"
+
+
+CALLS: dict[str, Call] = {
+    "create": Call(
+        lambda verbs, scene: verbs.create(scene.spec("new"), reason=REASON),
+        lambda _, job: f"job:{job.job_id}",
+        lambda verbs, scene: verbs.create(scene.spec("active")),
+    ),
+    "pause": Call(
+        lambda verbs, scene: verbs.pause(scene.active.job_id, reason=REASON),
+        _job("active"),
+        lambda verbs, scene: verbs.pause(scene.paused.job_id, reason="again"),
+    ),
+    "resume": Call(
+        lambda verbs, scene: verbs.resume(scene.paused.job_id, reason=REASON),
+        _job("paused"),
+        lambda verbs, scene: verbs.resume(scene.active.job_id),
+    ),
+    "reschedule": Call(
+        lambda verbs, scene: verbs.reschedule(
+            scene.active.job_id, CronSpec(expr="0 4 * * *"), reason=REASON
+        ),
+        _job("active"),
+        lambda verbs, scene: verbs.reschedule(scene.active.job_id, CronSpec(expr="nonsense")),
+    ),
+    "edit": Call(
+        lambda verbs, scene: verbs.edit(scene.active.job_id, queue="slow", reason=REASON),
+        _job("active"),
+        lambda verbs, scene: verbs.edit(scene.active.job_id, queue="no queue"),
+    ),
+    "delete": Call(
+        lambda verbs, scene: verbs.delete(scene.active.job_id, reason=REASON), _job("active")
+    ),
+    "run_now": Call(
+        lambda verbs, scene: verbs.run_now(scene.active.job_id, reason=REASON),
+        lambda _, run: f"run:{run.run_id}",
+        lambda verbs, scene: verbs.run_now(scene.active.job_id, payload=float("nan")),
+    ),
+    "enqueue": Call(
+        lambda verbs, scene: verbs.enqueue(scene.active.job_id), lambda _, run: f"run:{run.run_id}"
+    ),
+    "enqueue_many": Call(
+        lambda verbs, scene: verbs.enqueue_many(scene.active.job_id, [1, 2]), _job("active")
+    ),
+    "cancel": Call(
+        lambda verbs, scene: verbs.cancel(scene.ready.run_id, reason=REASON),
+        _run("ready"),
+        lambda verbs, scene: verbs.cancel(scene.dead.run_id),
+    ),
+    "replay": Call(
+        lambda verbs, scene: verbs.replay(scene.dead.run_id, reason=REASON),
+        _run("dead"),
+        lambda verbs, scene: verbs.replay(scene.ready.run_id),
+    ),
+    "discard": Call(
+        lambda verbs, scene: verbs.discard(scene.dead.run_id, reason=REASON),
+        _run("dead"),
+        lambda verbs, scene: verbs.discard(scene.ready.run_id),
+    ),
+    "restore": Call(
+        lambda verbs, scene: verbs.restore(scene.hidden.run_id, reason=REASON),
+        _run("hidden"),
+        lambda verbs, scene: verbs.restore(scene.ready.run_id),
+    ),
+    "resize": Call(
+        lambda verbs, _: verbs.resize(lanes=4, reason=REASON),
+        lambda *_: "store",
+        lambda verbs, _: verbs.resize(lanes=0),
+    ),
+    "set_tenant": Call(
+        lambda verbs, _: verbs.set_tenant(TENANT, max_running=3, reason=REASON),
+        lambda *_: f"tenant:{TENANT}",
+        lambda verbs, _: verbs.set_tenant(TENANT, max_running=0),
+    ),
+    "unmask_run": Call(
+        lambda verbs, scene: verbs.unmask_run(scene.dead.run_id, reason=REASON),
+        _run("dead"),
+        lambda verbs, scene: verbs.unmask_run(scene.dead.run_id, reason=" "),
+    ),
+}
+"""By the verb's name."""
+
+LOOKS = frozenset({"unmask_run"})
+"""Verbs that change nothing but the audit."""
+
+READERS = frozenset({"access", "target_of", "check", "find", "find_id", "get_job", "get_run"})
+"""What else Operations shows; it writes nothing."""
+
+
+def verbs() -> dict[str, Any]:
+    """Return every public name of `Operations` that is no reader."""
+    return {
+        name: getattr(Operations, name)
+        for name in dir(Operations)
+        if not name.startswith("_") and name not in READERS
+    }
