@@ -59,7 +59,7 @@ class Source(ReplaySource):
         self.access = access
         self.url = url
         self.environment = environment
-        self.views = build_views(base)
+        self.views = build_views(base, read_only=access.read_only)
         self.operations = build_operations(base, access)
 
     async def ask(self, call: Callable[[], T]) -> T:
