@@ -235,6 +235,8 @@ class ListScreen(ConsoleScreen, Generic[T]):
             return
         finally:
             self.loading_now = False
+            if self.stale:
+                self.refresh_now()
         if text == self.filter and start == self.window.next and self.usable:
             self.window.append(found)
             self.show()
