@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.widgets import TextArea
@@ -219,7 +221,11 @@ def test_a_reading_from_before_a_change_is_followed_by_one_from_after_it() -> No
             reader = screen.reader
             before = reader()()
             slow = [lambda: before if back.wait(10) else before]
-            screen.reader = lambda: slow.pop() if slow else reader()  # type: ignore[method-assign]
+
+            def read() -> Callable[[], Any]:
+                return slow.pop() if slow else reader()
+
+            screen.reader = read  # type: ignore[method-assign]
             screen.refresh_now()
             await screen.change(lambda: stage.source.replay(run_id, reason=""))
             back.set()
