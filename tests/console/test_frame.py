@@ -220,7 +220,7 @@ def test_a_reading_from_before_a_change_is_followed_by_one_from_after_it() -> No
             assert isinstance(screen, RunsScreen)
             reader = screen.reader
             before = reader()()
-            slow = [lambda: before if back.wait(10) else before]
+            slow = [lambda: (back.wait(10), before)[1]]
 
             def read() -> Callable[[], Any]:
                 return slow.pop() if slow else reader()
