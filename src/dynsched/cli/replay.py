@@ -257,7 +257,7 @@ def _watch(runtime: Runtime, batch_id: str, *, as_json: bool) -> None:
     over = is_terminal() and not as_json
     shown = ""
     while True:
-        detail = runtime.views.batch(batch_id)
+        detail = runtime.views.batch(batch_id, sample=0)
         state = detail.batch.state
         line = progress(detail, bar=True)
         if over:
@@ -271,7 +271,7 @@ def _watch(runtime: Runtime, batch_id: str, *, as_json: bool) -> None:
     if over:
         click.echo("")
     if as_json:
-        print_json(batch_detail_document(detail))
+        print_json(batch_detail_document(runtime.views.batch(batch_id)))
     elif detail.batch.why:
         click.echo(f"{state.value}: {detail.batch.why}")
     well = state is BatchState.FINISHED and not detail.batch.failed
