@@ -81,7 +81,7 @@ MEANWHILE = (
 )
 
 
-@pytest.mark.parametrize(("change", "outcome", "why"), MEANWHILE, ids=str)
+@pytest.mark.parametrize(("change", "outcome", "why"), MEANWHILE, ids=lambda one: getattr(one, "__name__", str(one)))
 def test_what_changed_since_the_preview_is_left_alone_with_the_reason(
     ward: Ward, change: Callable[[Ward, Run], None], outcome: str, why: str
 ) -> None:
