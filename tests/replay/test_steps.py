@@ -81,7 +81,12 @@ MEANWHILE = (
 )
 
 
-@pytest.mark.parametrize(("change", "outcome", "why"), MEANWHILE, ids=lambda one: getattr(one, "__name__", str(one)))
+def case_name(case: object) -> str:
+    """Return a name that is the same in each process of the tests."""
+    return getattr(case, "__name__", str(case))
+
+
+@pytest.mark.parametrize(("change", "outcome", "why"), MEANWHILE, ids=case_name)
 def test_what_changed_since_the_preview_is_left_alone_with_the_reason(
     ward: Ward, change: Callable[[Ward, Run], None], outcome: str, why: str
 ) -> None:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import Generic, TypeVar
 
 from dynsched.domain.filter_values import is_run_id
@@ -263,8 +263,8 @@ class _Page:
     def _goes_on(self, rest: Sequence[Step], stream: Iterator[Step]) -> bool:
         """Return whether anything lies behind, or may."""
         marks = 0
-        for step in (*rest, *islice(stream, MARKS_MAX)):
-            marks += 1
+        for step in islice(chain(rest, stream), MARKS_MAX):
             if step.run is not None or step.cut:
                 return True
+            marks += 1
         return marks >= MARKS_MAX
