@@ -72,6 +72,12 @@ def audit_command(
     print_status(found)
 
 
+def _target_words(entry: AuditEntry) -> str:
+    """Return what was acted on, with its job's name where that is known."""
+    job = entry.details.get("job")
+    return f"{entry.target} ({job})" if job else entry.target
+
+
 def _print_entries(runtime: Runtime, entries: tuple[AuditEntry, ...]) -> None:
     now = runtime.now()
     rows = [
@@ -80,7 +86,7 @@ def _print_entries(runtime: Runtime, entries: tuple[AuditEntry, ...]) -> None:
             entry.actor,
             entry.action.value,
             entry.outcome.value,
-            entry.target,
+            _target_words(entry),
             "; ".join(filter(None, (entry.note, entry.reason and f"reason: {entry.reason}"))),
         )
         for entry in entries

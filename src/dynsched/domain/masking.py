@@ -68,7 +68,7 @@ _PAIR = re.compile(rf"({_NAME})(?:\\?[\"']?[ \t]{{0,3}}(?:=>|[=:])[ \t]{{0,3}}|[
 _FLAG = re.compile(r"(?<![\w-])(--?[A-Za-z][\w.-]{0,79})[ \t]{1,3}")
 _HEADER = re.compile(
     r"((?:proxy-)?authorization|(?:set-)?cookie)(\\?[\"']?[ \t]{0,3}(?:=>|[=:])[ \t]{0,3}\\?[\"']?)"
-    r"([^\r\n\"'\\]++)",
+    r"((?:[^\r\n\"'\\]|\\(?![\"']))++)",
     re.IGNORECASE,
 )
 _SCHEME = re.compile(r"\b(bearer[ \t]{1,3})([^\s,;\"'<>]++)", re.IGNORECASE)

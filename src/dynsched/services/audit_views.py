@@ -139,7 +139,13 @@ class _Page:
 
 
 _FACTS: Mapping[str, Callable[[AuditEntry], Fact]] = {
-    WORD: lambda entry: (entry.actor, entry.target, entry.reason, entry.note),
+    WORD: lambda entry: (
+        entry.actor,
+        entry.target,
+        entry.reason,
+        entry.note,
+        *entry.details.values(),
+    ),
     "actor": lambda entry: entry.actor,
     "action": lambda entry: entry.action.value,
     "target": lambda entry: entry.target,

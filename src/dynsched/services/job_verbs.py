@@ -269,7 +269,7 @@ class JobVerbs(Verbs):
         text = None
         if payload is not None:
             check_payload(payload)
-            payload = self._restored(job_id, payload)
+            payload = self._restored(payload, lambda: self._payload_of(self.get_job(job_id)))
             text = check_payload(payload)
         if target is not None:
             self._refuse_masked("target", target.to_body())
@@ -297,14 +297,6 @@ class JobVerbs(Verbs):
         self._new_parts(changed.job, target, text)
         self._store.control.note_use(changed.job.tenant, changed.job.queue)
         return changed
-
-    def _restored(self, job_id: str, payload: Json) -> Json:
-        """Return an edited payload with the job's own secrets where it shows them masked."""
-        if not self._masker.shows_mask(payload):
-            return payload
-        payload = self._masker.restored(payload, self._payload_of(self.get_job(job_id)))
-        self._refuse_masked("payload", payload)
-        return payload
 
     def _check_fit(self, job: Job, target: Target | None, payload: Json) -> None:
         """Check that the payload has what the target names, as both are after an edit."""
@@ -354,7 +346,7 @@ class JobVerbs(Verbs):
             expiry = expiry_s(at, 2 * job.policies.retention)
             outcome = self._store.jobs.delete(after, job.version, expires_at_s=expiry)
             if isinstance(outcome, JobApplied):
-                note(f"{job.state.value} -> deleted", details={"job": job.name})
+                note(f"{job.state.value} -> deleted")
                 self._expire_parts(job, None)
                 return Changed(outcome.job, at)
         raise Conflict(f"job {job_id} kept changing under the delete; try again")

@@ -135,8 +135,10 @@ class JobViews(Masked):
 
         Args:
             job: its row.
-            unmask: hide nothing of the large parts and the runs; for programs of the owner.
+            unmask: hide nothing; for programs of the owner, never for a console.
         """
+        if unmask:
+            job = self._store.jobs.get(job.job_id) or job
         now = self._clock.now()
         self._store.refresh_by(now)
         target, payload = job.target, job.payload

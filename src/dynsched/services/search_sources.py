@@ -19,7 +19,8 @@ from dynsched.domain.instants import to_text
 from dynsched.domain.run import Run, parse_run_id
 from dynsched.storage.runs import RunPage, RunStore
 
-QUERIES_MAX = 1_000  # of one page, besides those that open its sources
+QUERIES_MAX = 1_000  # after which a page's streams are cut, once each has given something
+OPENINGS_MAX = 2_000  # after which no more groups are looked for
 GROUPS_MAX = 500  # error groups of one shard, or share keys of one lane, that one page merges
 CHUNK_MIN = 10
 CHUNK_MAX = 500
@@ -60,14 +61,10 @@ class Reads:
         runs: where to read.
         start: only what lies behind this place is of use; None is everything.
         chunk: rows to read at once where a stream is in the list's order.
-        most: queries after which streams are cut.
     """
 
-    def __init__(
-        self, runs: RunStore, *, start: Place | None, chunk: int, most: int = QUERIES_MAX
-    ) -> None:
+    def __init__(self, runs: RunStore, *, start: Place | None, chunk: int) -> None:
         self._runs = runs
-        self._most = most
         self.start = start
         self.chunk = max(CHUNK_MIN, min(chunk, CHUNK_MAX))
         self.queries = 0
@@ -76,7 +73,7 @@ class Reads:
     @property
     def out(self) -> bool:
         """Return whether the page has cost what it may."""
-        return self.queries >= self._most
+        return self.queries >= QUERIES_MAX
 
     def note(self, sentence: str) -> None:
         """Note what was not looked at, once."""
@@ -200,7 +197,7 @@ class Reads:
                     )
                 )
             limit, end = CHUNK_MIN, f"{last}#"
-            if not whole and (len(streams) >= GROUPS_MAX or self.out):
+            if not whole and (len(streams) >= GROUPS_MAX or self.queries >= OPENINGS_MAX):
                 self.note(beyond)
                 break
         return merged(streams)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -89,6 +89,22 @@ class Verbs:
                 field, f"it holds {MASK} in the place of a secret", "give the secret itself"
             )
 
+    def _restored(self, edited: Json, original: Callable[[], Json]) -> Json:
+        """Return an edited payload with the secrets of the original where it shows them masked.
+
+        Args:
+            edited: what people made of what they were shown.
+            original: reads the payload as it is; called only if the edited one shows the mask.
+
+        Raises:
+            InvalidInput: it shows the mask where the original has no secret.
+        """
+        if not self._masker.shows_mask(edited):
+            return edited
+        payload = self._masker.restored(edited, original())
+        self._refuse_masked("payload", payload)
+        return payload
+
     def target_of(self, job: Job) -> Target | None:
         """Return what a job does, read where it lies apart; None if that is gone."""
         if job.target is not None:
@@ -114,7 +130,7 @@ def on_job(verbs: Verbs, given: Mapping[str, Any]) -> Subject:
         NotFound: there is no such job.
     """
     job = verbs.get_job(given["job_id"])
-    return Subject(target=f"job:{job.job_id}", tenant=job.tenant)
+    return Subject(target=f"job:{job.job_id}", tenant=job.tenant, details={"job": job.name})
 
 
 def on_run(verbs: Verbs, given: Mapping[str, Any]) -> Subject:
