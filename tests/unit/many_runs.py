@@ -32,6 +32,20 @@ ERRORS = tuple(
 SESSIONS = {"alive": HOUR, "lapsed": -HOUR, "shut": HOUR}
 
 
+def session_of(name: str, left: timedelta) -> Session:
+    """Return a worker session; `shut` is closed."""
+    return Session(
+        session=name,
+        started_at=START - HOUR,
+        expires_at=START + left,
+        host=f"host-{name}",
+        open=name != "shut",
+        closed_at=START if name == "shut" else None,
+        queues=("main",),
+        slots=4,
+    )
+
+
 class ManyRuns:
     """A store whose runs are known.
 
@@ -71,17 +85,7 @@ class ManyRuns:
         for job in self.jobs:
             base.store.control.note_use(job.tenant, "slow")
         for name, left in SESSIONS.items():
-            session = Session(
-                session=name,
-                started_at=START - HOUR,
-                expires_at=START + left,
-                host=f"host-{name}",
-                open=name != "shut",
-                closed_at=START if name == "shut" else None,
-                queues=("main",),
-                slots=4,
-            )
-            assert base.store.control.write_session(session)
+            assert base.store.control.write_session(session_of(name, left))
         self.runs: list[Run] = []
         self.add([self._run() for _ in range(count)])
 

@@ -162,8 +162,13 @@ end is after 1h ago"
         """
         if not self.terms:
             return f"all {self.vocabulary.name}"
-        listed = ", ".join(_described(term, self.vocabulary) for term in self.terms)
-        return f"{self.vocabulary.name} whose {listed}"
+        shipped = [term for term in self.terms if term.name == NAMED]
+        others = [term for term in self.terms if term.name != NAMED]
+        parts = [_shipped_words(term, self.vocabulary) for term in shipped]
+        if others:
+            listed = ", ".join(_described(term, self.vocabulary) for term in others)
+            parts.append(f"whose {listed}")
+        return f"{self.vocabulary.name} {', '.join(parts)}"
 
 
 @lru_cache(maxsize=128)
@@ -407,11 +412,13 @@ _TIME_VERBS = {
 }
 
 
+def _shipped_words(term: Term, vocabulary: Vocabulary) -> str:
+    what = " or ".join(vocabulary.hints[word] for word in term.words)
+    return f"that are {'not ' if term.negated else ''}{what}"
+
+
 def _described(term: Term, vocabulary: Vocabulary) -> str:
     """Return one term in words."""
-    if term.name == NAMED:
-        what = " or ".join(vocabulary.hints[word] for word in term.words)
-        return f"description is {'not ' if term.negated else ''}({what})"
     qualifier = vocabulary.find(term.name)
     subject = _SUBJECTS.get(term.name, f"{term.name} {term.path}" if term.path else term.name)
     verb = "is"

@@ -119,9 +119,9 @@ NAMED_RUNS: Mapping[str, str] = {
 }
 NAMED_HINTS: Mapping[str, str] = {
     "late": "still waiting more than a minute after they were to start",
-    "stuck": "their worker is gone, or no living worker can run them",
+    "stuck": "left by a worker that is gone, or that no living worker can run",
     "dead-last-hour": "dead since an hour or less",
-    "dead-again": "replayed, and dead again",
+    "dead-again": "replayed and dead again",
     "expired": "leased by a worker that is gone",
 }
 

@@ -25,6 +25,7 @@ GROUPS_MAX = 500  # error groups of one shard, or share keys of one lane, that o
 CHUNK_MIN = 10
 CHUNK_MAX = 500
 FIRST_CHUNK = 200  # finds a small dead-letter queue whole with one query
+PEEK = 10  # of each further group: some 7 KB, one read unit
 
 Place = tuple[datetime, str]  # the instant that a run is listed by, and its id
 
@@ -193,10 +194,10 @@ class Reads:
                         read=rows,
                         more=group == last and not whole,
                         before=page.last if group == last else None,
-                        chunk=2 * CHUNK_MIN,
+                        chunk=2 * PEEK,
                     )
                 )
-            limit, end = CHUNK_MIN, f"{last}#"
+            limit, end = PEEK, f"{last}#"
             if not whole and (len(streams) >= GROUPS_MAX or self.queries >= OPENINGS_MAX):
                 self.note(beyond)
                 break
