@@ -15,6 +15,7 @@ from dynsched.services.choosing import OTHERS
 
 NAMED = 5  # jobs, tenants and groups that one line names
 BAR = 24  # columns of the progress bar
+UNATTENDED = "nobody moves it: `dynsched up` or `dynsched reaper` does"
 
 
 def print_batches(batches: Sequence[Batch], now: datetime) -> None:
@@ -73,6 +74,8 @@ def print_batch(detail: BatchDetail, names: Mapping[str, str], now: datetime) ->
         click.echo(f"left out: {count:,} {visible(why)}")
     for count, why in _sorted(batch.warned):
         click.echo(f"warning: {count:,} will wait: {visible(why)}", err=True)
+    if detail.unattended:
+        click.echo(f"warning: {UNATTENDED}", err=True)
     if detail.newer.count:
         click.echo(f"not included: {detail.newer} that died after the preview")
     for note in batch.notes:
