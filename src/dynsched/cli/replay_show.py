@@ -67,12 +67,12 @@ def print_batch(detail: BatchDetail, names: Mapping[str, str], now: datetime) ->
             ("ended", when(batch.ended_at, now)),
             ("progress", "" if batch.confirmed_at is None else progress(detail)),
             ("skipped", _counts(batch.skipped)),
-            ("again", _again(detail)),
+            ("moved runs", _again(detail)),
         )
     )
     for count, why in _sorted(batch.skipped_expected):
         click.echo(f"left out: {count:,} {visible(why)}")
-    for count, why in _sorted(batch.warned):
+    for count, why in _sorted(batch.warned if batch.state is BatchState.DRAFT else {}):
         click.echo(f"warning: {count:,} will wait: {visible(why)}", err=True)
     if detail.unattended:
         click.echo(f"warning: {UNATTENDED}", err=True)
