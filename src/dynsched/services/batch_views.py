@@ -32,6 +32,7 @@ from dynsched.storage.batches import Marks
 
 SAMPLE = 200  # moved runs that are read to tell what became of them
 NEWER_MAX = 1_000
+PATIENCE = timedelta(seconds=15)  # until a running batch without an owner is nobody's
 ENTRIES_MAX = 5_000  # that one page of entries looks at
 
 
@@ -47,6 +48,7 @@ class BatchDetail:
         done_again: of those, runs that have ended otherwise than dead.
         dead_again: of those, runs that are dead again.
         open_again: of those, runs that have not ended.
+        unattended: it is running, and no stepper has been heard of for a while.
         newer: dead runs that its filter chooses and that died after the cut-off; they are no
             entries.
     """
@@ -58,6 +60,7 @@ class BatchDetail:
     done_again: int
     dead_again: int
     open_again: int
+    unattended: bool
     newer: Level
 
 
@@ -129,6 +132,7 @@ class BatchViews(RunSearch):
             done_again=seen.done,
             dead_again=seen.dead,
             open_again=seen.open,
+            unattended=_unattended(batch, self._clock.now()),
             newer=newer_than(self, batch, most=NEWER_MAX) if sample else Level(0),
         )
 
@@ -218,6 +222,14 @@ class BatchViews(RunSearch):
         found = self._store.runs.look_up(keys)
         runs = [self.masked(run) if isinstance(run, Run) else None for run in found]
         return list(zip(entries, runs, strict=True))
+
+
+def _unattended(batch: Batch, now: datetime) -> bool:
+    """Return whether nobody moves a running batch: its owner would have renewed its claim."""
+    if batch.state is not BatchState.RUNNING:
+        return False
+    heard = [at for at in (batch.confirmed_at, batch.owned_until) if at is not None]
+    return now - max(heard, default=now) > PATIENCE
 
 
 def eta_of(batch: Batch) -> timedelta | None:
