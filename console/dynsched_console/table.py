@@ -365,6 +365,7 @@ class RowTable(DataTable[Text], Generic[T]):
     def action_wide(self) -> None:
         """Show all columns, as wide as they are; arrows scroll sideways."""
         self.is_wide = not self.is_wide
+        self.set_class(self.is_wide, "wide")
         self.again()
         self.post_message(self.Arranged())
 

@@ -22,6 +22,7 @@ from tests.console.stage import Player, Stage, play, staged
 FOLDER = Path(__file__).parent / "snapshots"
 SIZES = ((80, 24), (140, 40))
 THEMES = ("dark", "light")
+LOOKS_MAX = 20
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -58,8 +59,7 @@ def pictures(scene: Scene, size: tuple[int, int]) -> dict[str, str]:
         await player.press(*scene.keys)
         for theme in scene.themes:
             player.console.theme = theme
-            await player.settle()
-            taken[theme] = _text(scene, size, theme, player.strips())
+            taken[theme] = await _at_rest(player, scene, size, theme)
 
     with staged(scene.access) as stage:
         scene.set(stage)
@@ -68,6 +68,18 @@ def pictures(scene: Scene, size: tuple[int, int]) -> dict[str, str]:
         )
         play(stage, act, size=size, options=options)
     return taken
+
+
+async def _at_rest(player: Player, scene: Scene, size: tuple[int, int], theme: str) -> str:
+    """Return the picture once it stays as it is: scrollbars follow their widgets late."""
+    before = ""
+    for _ in range(LOOKS_MAX):
+        await player.settle()
+        text = _text(scene, size, theme, player.strips())
+        if text == before:
+            return text
+        before = text
+    raise AssertionError(f"{scene.name} does not come to rest")
 
 
 def _text(scene: Scene, size: tuple[int, int], theme: str, strips: Iterable[Strip]) -> str:

@@ -20,7 +20,8 @@ from dynsched.domain.payload import Json
 from dynsched.settings import Settings
 from dynsched.storage.sqlite import SqliteEngine
 from dynsched.targets.app import App
-from dynsched.testing import ManualScheduler, SettableClock
+from dynsched.testing import Fault, FaultyEngine, ManualScheduler, SettableClock
+from dynsched.testing.faults import Call
 from dynsched_console.app import Console, Options
 from dynsched_console.source import Source
 
@@ -57,11 +58,16 @@ class Stage:
         # The names of host and process are on the screen; a picture of it must not depend on them.
         with patch("socket.gethostname", lambda: "host"), patch("os.getpid", lambda: 4711):
             self.scheduler = ManualScheduler(app, clock=self.clock, engine=self.engine)
+        self.down = False
+        faulty = FaultyEngine(self.engine, self._fault)
         self.base = open_base(
-            environment={}, engine=self.engine, clock=self.clock, rng=Random(7), settings=Settings()
+            environment={}, engine=faulty, clock=self.clock, rng=Random(7), settings=Settings()
         )
         self.access = access or Access(actor="ada@desk", via="tui")
         self.source = Source(self.base, self.access, url="sqlite:///demo.db")
+
+    def _fault(self, _: Call) -> Fault:
+        return Fault.UNAVAILABLE if self.down else Fault.NONE
 
     def close(self) -> None:
         """Drop the store."""

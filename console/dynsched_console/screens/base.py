@@ -81,7 +81,7 @@ class ConsoleScreen(Screen[None]):
     @property
     def usable(self) -> bool:
         """Return whether there are widgets to show something in."""
-        return self.composed and self.is_attached
+        return self.composed and bool(self.query(HeaderBar))
 
     # reading
 
@@ -125,9 +125,11 @@ class ConsoleScreen(Screen[None]):
         self.failure = words
         if not self.usable:
             return
-        when = "" if self.loaded_at is None else f" · shown is {self._age()} old"
-        more = "" if self.desk.paused else "; trying again"
-        self.query_one(Banner).say(words, f"{when}{more}" if words else "")
+        shown = "nothing could be read yet"
+        if self.loaded_at is not None:
+            shown = f"what is shown is {self._age()} old"
+        again = "ctrl-r tries again" if self.desk.paused else "trying again"
+        self.query_one(Banner).say(words, f"{shown}; {again}")
 
     def refresh_frame(self) -> None:
         """Draw the frame again: ages and modes."""
