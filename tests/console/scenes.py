@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynsched.domain.access import Access, Role
+from tests.console.party_scenes import PARTY_SCENES
 from tests.console.snapshots import Scene
 from tests.console.stage import HOSTILE, Stage
 
@@ -126,4 +127,5 @@ SCENES = (
         set=busy,
         themes=("dark",),
     ),
+    *PARTY_SCENES,
 )
