@@ -82,7 +82,7 @@ class Source:
         self.access = access
         self.url = url
         self.environment = environment
-        self.views = build_views(base)
+        self.views = build_views(base, read_only=access.read_only)
         self.operations = build_operations(base, access)
 
     def now(self) -> datetime:

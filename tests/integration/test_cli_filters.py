@@ -44,6 +44,7 @@ def test_dead_runs_and_jobs_are_listed_by_a_filter(program: Program) -> None:
     program("dlq", "discard", run_id)
     assert jobs_of(program, "dlq", "list", "err:disk") == ["b"]
     assert jobs_of(program, "dlq", "list", "err:disk", "--discarded") == ["a"]
+    assert program("job", "list", "state:paused").out == "no jobs that fit\n"
     found = program.json("job", "list", "tenant:acme target:boom")
     assert [job["name"] for job in found] == ["b"]
 

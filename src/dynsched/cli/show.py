@@ -28,11 +28,12 @@ from dynsched.services.operations import Changed
 from dynsched.services.run_views import RunDetail, moment
 from dynsched.storage.runs import PEOPLES, Attempt, ProgressNote
 
+_NO_JOBS = "no jobs (`dynsched job add --help` shows how to make one)"
 PAYLOAD_SHOWN = 2_000  # characters of a payload that people are shown
 
 
-def print_jobs(jobs: Sequence[Job], now: datetime) -> None:
-    """Write a table of jobs."""
+def print_jobs(jobs: Sequence[Job], now: datetime, *, filtered: bool = False) -> None:
+    """Write a table of jobs; `filtered` if only some were asked for."""
     rows = []
     for job in jobs:
         ahead = coming(job, now, 1)
@@ -43,7 +44,7 @@ def print_jobs(jobs: Sequence[Job], now: datetime) -> None:
     print_table(
         ("STATE", "TENANT", "NAME", "NEXT", "SCHEDULE", "WHAT"),
         rows,
-        empty="no jobs (`dynsched job add --help` shows how to make one)",
+        empty="no jobs that fit" if filtered else _NO_JOBS,
     )
 
 
