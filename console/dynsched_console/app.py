@@ -18,7 +18,17 @@ from dynsched.bootstrap import Base
 from dynsched.domain.access import Access
 from dynsched.domain.filters import parse
 from dynsched.errors import InvalidInput
-from dynsched_console import clipboard, dialogs, filterline, goto, sheet, table
+from dynsched_console import (
+    ask,
+    choices,
+    clipboard,
+    dialogs,
+    editing,
+    filterline,
+    goto,
+    sheet,
+    table,
+)
 from dynsched_console.clipboard import CopiedText, Copy, CopyMenu, copy_by_program
 from dynsched_console.config import Config, History, config_file, load_config, state_folder
 from dynsched_console.goto import Commands, GoToLine, KeyPage
@@ -300,8 +310,8 @@ class Console(App[None]):
 
     async def copy(self, copy: Copy) -> None:
         """Copy a text every way there is, and show it."""
-        self.copy_to_clipboard(copy.safe)
-        await self.source.ask(lambda: copy_by_program(copy.safe))
+        self.copy_to_clipboard(copy.portable)
+        await self.source.ask(lambda: copy_by_program(copy.true))
         await self.push_screen(CopiedText(copy))
 
     def action_theme(self) -> None:
@@ -325,6 +335,7 @@ def all_bindings() -> Iterator[tuple[type, Binding]]:
     owners: list[type] = [Console, table.RowTable, sheet.Sheet, filterline.FilterInput]
     owners += [dialogs.ConfirmDialog, dialogs.ColumnsDialog, goto.GoToLine, goto.KeyPage]
     owners += [clipboard.CopyMenu, clipboard.CopiedText]
+    owners += [choices.ChoiceDialog, choices.PlanDialog, editing.DiffPage, ask.AskLine]
     for screen in screens:
         owners += [one for one in screen.__mro__ if issubclass(one, ConsoleScreen)]
     yield from own_bindings(dict.fromkeys(owners))

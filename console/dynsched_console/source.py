@@ -26,6 +26,7 @@ from dynsched.services.run_views import RunDetail
 from dynsched.services.search import Found
 from dynsched.services.tenant_views import TenantShare
 from dynsched.storage.control import Tenant
+from dynsched_console.replaying import ReplaySource
 
 T = TypeVar("T")
 
@@ -67,7 +68,7 @@ class JobScene:
     at: datetime
 
 
-class Source:
+class Source(ReplaySource):
     """A store, as the console sees it.
 
     Args:
@@ -84,10 +85,6 @@ class Source:
         self.environment = environment
         self.views = build_views(base, read_only=access.read_only)
         self.operations = build_operations(base, access)
-
-    def now(self) -> datetime:
-        """Return the present instant."""
-        return self.base.clock.now()
 
     async def ask(self, call: Callable[[], T]) -> T:
         """Make one blocking call in a thread and wait for it without blocking the screen."""

@@ -97,7 +97,7 @@ def test_what_is_copied_is_shown_where_it_can_be_selected() -> None:
         play(stage, act, options=RUNS)
 
 
-def test_hostile_texts_reach_neither_terminal_nor_clipboard_as_they_are() -> None:
+def test_hostile_texts_reach_no_terminal_as_they_are() -> None:
     """A payload that clears screens, sets titles and turns lines round is only shown."""
     with staged() as stage:
         run_id = stage.run(HOSTILE)
@@ -182,17 +182,29 @@ def key_table() -> str:
 
 
 WHERE = {
+    "BatchScreen": "a replay batch",
+    "ChoiceDialog": "a choice",
     "ColumnsDialog": "choosing columns",
     "ConfirmDialog": "a confirmation",
     "Console": "everywhere",
     "CopiedText": "what was copied",
     "CopyMenu": "the copy menu",
+    "DeadScreen": "dead runs",
+    "DiffPage": "an edited payload",
     "FilterInput": "the filter line",
     "GoToLine": "the `:` line",
+    "GroupsScreen": "DLQ",
     "KeyPage": "the page of keys",
     "ListScreen": "lists",
+    "LoudReplays": "dead runs, a run",
+    "PlanDialog": "the pace of a replay",
     "RowTable": "lists",
-    "RunActions": "runs, a run",
+    "RunActions": "runs, dead runs, a run",
     "RunScreen": "a run",
-    "Sheet": "overview, a run",
+    "Sheet": "overview, a run, a batch",
+}
+WHERE |= {
+    "AskLine": "a question for one value",
+    "JobActions": "jobs, a job",
+    "TenantsScreen": "tenants",
 }

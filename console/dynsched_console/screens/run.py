@@ -17,6 +17,7 @@ from dynsched.storage.runs import Attempt
 from dynsched_console.charts import bar
 from dynsched_console.clipboard import Copy
 from dynsched_console.screens.base import SubjectScreen
+from dynsched_console.screens.replay_actions import LoudReplays
 from dynsched_console.screens.run_actions import RunActions, run_copies
 from dynsched_console.sheet import Link, SheetRow, row
 from dynsched_console.source import RunScene
@@ -37,10 +38,11 @@ OUTCOMES = {
 }
 
 
-class RunScreen(RunActions, SubjectScreen):
+class RunScreen(LoudReplays, RunActions, SubjectScreen):
     """One run; its subject is the run's id."""
 
     name_of_place = "run"
+    CHANGES: ClassVar = {**RunActions.CHANGES, **LoudReplays.CHANGES}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "traces", "log of the attempts", id="run.traces"),
     ]
@@ -127,7 +129,7 @@ def _head(scene: RunScene, columns: int) -> Iterator[SheetRow]:
     for number, part in enumerate(sentence_lines(scene.why.headline, columns - LABEL)):
         yield row(_label("why" if number == 0 else ""), part)
     if run.signature:
-        link = Link(place="runs", filter=f"state:dead group:{run.signature}")
+        link = Link(place="dead", subject=f"group:{run.signature}")
         yield row(_label("group"), run.signature, Piece("  others like it", Tone.MUTED), link=link)
     if job is not None:
         link = Link(place="job", subject=job.job_id)

@@ -9,7 +9,8 @@ import click
 
 from dynsched.cli.tables import distance, print_fields, print_table, span, when
 from dynsched.cli.visible import visible
-from dynsched.domain.batch import Batch, BatchState, rate_words
+from dynsched.domain.batch import Batch, BatchState
+from dynsched.domain.batch_words import pace_words
 from dynsched.services.batch_views import BatchDetail, BatchEntry
 from dynsched.services.choosing import OTHERS
 
@@ -59,7 +60,7 @@ def print_batch(detail: BatchDetail, names: Mapping[str, str], now: datetime) ->
             ("jobs", _largest(batch.counts.get("job", {}), names)),
             ("tenants", _largest(batch.counts.get("tenant", {}), {})),
             ("groups", _largest(batch.counts.get("group", {}), {})),
-            ("pace", _pace(batch)),
+            ("pace", ", ".join(pace_words(batch))),
             ("previewed", f"by {batch.actor}, {when(batch.created_at, now)}"),
             ("confirmed", _confirmed(batch, now)),
             ("expires", when(batch.expires_at, now) if batch.state is BatchState.DRAFT else ""),
@@ -96,17 +97,6 @@ def _largest(counts: Mapping[str, int], names: Mapping[str, str]) -> str:
     words = [f"{names.get(name, name)} {count:,}" for name, count in found[:NAMED]]
     rest = sum(count for _, count in found[NAMED:]) + counts.get(OTHERS, 0)
     return ", ".join([*words, f"others {rest:,}"] if rest else words)
-
-
-def _pace(batch: Batch) -> str:
-    """Return how a batch is moved, in words."""
-    words = [rate_words(batch.rate), f"priority {batch.priority.value}"]
-    if batch.canary:
-        then = "then a pause" if batch.canary_hold else "then the others if they end well"
-        words.append(f"first {batch.canary}, {then}")
-    if batch.breaker < 1:
-        words.append(f"stops when over {batch.breaker:.0%} are dead again")
-    return ", ".join(words)
 
 
 def _confirmed(batch: Batch, now: datetime) -> str:
