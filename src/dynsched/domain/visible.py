@@ -8,8 +8,16 @@ _HIDDEN_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 """Control, format (bidirectional and zero-width ones), surrogates, unassigned, line breaks."""
 _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters and marks without ink, which can make two names look alike."""
+_MARKS = frozenset(("Mn", "Me", "Mc"))
 _MARKS_MAX = 4
 """Combining marks on one letter; more of them climb over other lines."""
+_JAMO = frozenset((*range(0x1160, 0x1200), *range(0xD7B0, 0xD800)))
+"""Vowels and ends of Korean syllables, which join the letter before them."""
+_SELECTORS = (range(0xFE00, 0xFE10), range(0x1F3FB, 0x1F400), range(0xE0100, 0xE01F0))
+_COUNTING = (range(0x2630, 0x2638), range(0x268A, 0x2690), range(0x4DC0, 0x4E00),
+             range(0x1D300, 0x1D377))  # fmt: skip
+_UNSURE = frozenset(code for codes in (*_SELECTORS, *_COUNTING) for code in codes)
+"""Variation selectors, skin tones and counting signs: terminals do not agree how wide they are."""
 
 
 def visible(text: str) -> str:
@@ -24,8 +32,13 @@ def visible(text: str) -> str:
     marks = 0
     for letter in text:
         category = unicodedata.category(letter)
-        marks = marks + 1 if category in ("Mn", "Me") else 0
-        if category in _HIDDEN_CATEGORIES or letter in _BLANK_LETTERS or marks > _MARKS_MAX:
+        marks = marks + 1 if category in _MARKS or ord(letter) in _JAMO else 0
+        if (
+            category in _HIDDEN_CATEGORIES
+            or letter in _BLANK_LETTERS
+            or marks > _MARKS_MAX
+            or ord(letter) in _UNSURE
+        ):
             found.append(escaped(letter))
         else:
             found.append(letter)
@@ -72,7 +85,7 @@ def width(text: str) -> int:
 
 
 def _columns(letter: str) -> int:
-    if unicodedata.category(letter) in ("Mn", "Me"):
+    if unicodedata.category(letter) in _MARKS or ord(letter) in _JAMO:
         return 0
     return 2 if unicodedata.east_asian_width(letter) in ("W", "F") else 1
 
