@@ -13,10 +13,12 @@ from textual import work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
+from textual.notifications import SeverityLevel
 
 from dynsched.bootstrap import Base
 from dynsched.domain.access import Access
 from dynsched.domain.filters import parse
+from dynsched.domain.visible import shown
 from dynsched.errors import InvalidInput
 from dynsched_console import (
     ask,
@@ -42,6 +44,7 @@ from dynsched_console.themes import DARK, THEMES
 
 REFRESH = timedelta(seconds=2)
 VISITS_MAX = 100
+NOTICE_MAX = 300  # columns of a notice
 MOTIONS = frozenset(
     f"{part}.{motion}"
     for part in ("table", "sheet")
@@ -121,6 +124,25 @@ class Console(App[None]):
         for place in self.places:
             self.add_mode(place.name, place.screen)
         self.set_keymap(dict(self.options.config.keys))
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Show a notice, made harmless whatever it repeats; markup in it is never read."""
+        del markup
+        super().notify(
+            shown(message, NOTICE_MAX),
+            title=shown(title, NOTICE_MAX),
+            severity=severity,
+            timeout=timeout,
+            markup=False,
+        )
 
     # what the frame says
 

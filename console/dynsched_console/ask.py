@@ -13,6 +13,7 @@ from textual.widgets import Input, Static
 
 from dynsched.errors import InvalidInput
 from dynsched_console.dialogs import ROOM
+from dynsched_console.fields import Field
 from dynsched_console.text import Piece, line, render_lines, sentence_lines
 from dynsched_console.themes import Tone
 
@@ -45,7 +46,7 @@ class AskLine(ModalScreen[str | None]):
         with Vertical(classes="dialog"):
             head = [line(Piece(one, Tone.STRONG)) for one in sentence_lines(self._question, ROOM)]
             yield Static(render_lines(head, self.app.theme, ROOM))
-            yield Input(self._value, placeholder=self._example, compact=True)
+            yield Field(self._value, placeholder=self._example, compact=True)
             yield Static(classes="wrong")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

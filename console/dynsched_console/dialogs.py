@@ -16,6 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from dynsched_console.fields import Field
 from dynsched_console.text import Line, Piece, line, render_lines, sentence_lines, wrapped
 from dynsched_console.themes import Tone
 
@@ -125,9 +126,9 @@ class ConfirmDialog(ModalScreen[Confirmed | None]):
         with Vertical(classes="dialog"):
             yield Static(self._question(), classes="question")
             if change.weight is Weight.TYPED:
-                yield Input(placeholder=f"type {change.count} to go on", id="count", compact=True)
+                yield Field(placeholder=f"type {change.count} to go on", id="count", compact=True)
             optional = " (may be empty)" if change.weight is Weight.ENTER else ""
-            yield Input(placeholder=f"reason{optional}", id="reason", compact=True)
+            yield Field(placeholder=f"reason{optional}", id="reason", compact=True)
             yield Static(classes="command")
             yield Static(classes="missing")
             with Horizontal(classes="buttons"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 
 _HIDDEN_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 """Control, format (bidirectional and zero-width ones), surrogates, unassigned, line breaks."""
@@ -28,21 +29,33 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    found: list[str] = []
+    return "".join(escaped(letter) if hides else letter for letter, hides in _judged(text))
+
+
+def replaced(text: str) -> str:
+    r"""Return the text with a sign for every character that does not show; as long as before.
+
+    >>> replaced("a\x1b[31mb")
+    'a\ufffd[31mb'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join("\ufffd" if hides else letter for letter, hides in _judged(text))
+
+
+def _judged(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield each character, and whether it hides, moves others or climbs over them."""
     marks = 0
     for letter in text:
         category = unicodedata.category(letter)
         marks = marks + 1 if category in _MARKS or ord(letter) in _JAMO else 0
-        if (
+        yield (
+            letter,
             category in _HIDDEN_CATEGORIES
             or letter in _BLANK_LETTERS
             or marks > _MARKS_MAX
-            or ord(letter) in _UNSURE
-        ):
-            found.append(escaped(letter))
-        else:
-            found.append(letter)
-    return "".join(found)
+            or ord(letter) in _UNSURE,
+        )
 
 
 def escaped(letter: str) -> str:
