@@ -122,6 +122,7 @@ def test_the_copy_menu_copies_the_true_text_and_shows_it_harmlessly(
                     break
                 await player.settle()
             assert isinstance(player.console.screen, CopiedText)
+            await player.settle()
             assert_harmless(player, size)
             assert ATTACKS[name] in player.console.clipboard
             assert "\x1b" not in player.console.screen.query_one(TextArea).text
