@@ -38,6 +38,7 @@ ATTACKS = {
     "halves": "\ud800 half \udfff",
 }
 """By what they do; each is put where job names, reasons, errors, tags and hosts are shown."""
+DRAWN_ROUNDS = 100
 HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 
@@ -151,11 +152,15 @@ def _worker(stage: Stage, name: str, text: str) -> None:
     )  # fmt: skip
 
 
-def assert_harmless(player: Player, size: tuple[int, int]) -> None:
+async def assert_harmless(player: Player, size: tuple[int, int]) -> None:
     """Check that what is drawn holds nothing that a terminal obeys, and fills it exactly."""
     columns, height = size
+    for _ in range(DRAWN_ROUNDS):  # a dialog that was opened in a worker may not be laid out yet
+        if len(player.strips()) == height:
+            break
+        await player.settle()
     strips = player.strips()
-    assert len(strips) == height
+    assert len(strips) == height, f"{len(strips)} lines are drawn"
     for number, strip in enumerate(strips):
         text = strip.text
         hidden = [letter for letter in text if unicodedata.category(letter) in HIDDEN]

@@ -61,16 +61,16 @@ def test_no_screen_shows_what_a_terminal_would_obey(
             screen = player.console.front
             assert screen is not None
             assert screen.failure == ""
-            assert_harmless(player, size)
+            await assert_harmless(player, size)
             if isinstance(screen, ListScreen):
                 assert screen.table.row_count > 0
                 for key in ("i", "G", "w", "w", "s", "s", "V", "u", "i"):
                     await player.press(key)
-                    assert_harmless(player, size)
+                    await assert_harmless(player, size)
             elif isinstance(screen, SheetScreen):
                 for key in ("l", "ctrl+d", "G", "g"):
                     await player.press(key)
-                    assert_harmless(player, size)
+                    await assert_harmless(player, size)
 
     play(stage, act, size=size, options=PAUSED)
 
@@ -112,7 +112,7 @@ def test_the_copy_menu_copies_the_true_text_and_shows_it_harmlessly(
             player.console.visit(Link(place="run", subject=found.runs[name].run_id))
             await player.settle()
             await player.press("y")
-            assert_harmless(player, size)
+            await assert_harmless(player, size)
             menu = player.console.screen
             names = [copy.name for copy in menu._copies]  # type: ignore[attr-defined]
             menu.query_one(OptionList).highlighted = names.index("error")
@@ -123,7 +123,7 @@ def test_the_copy_menu_copies_the_true_text_and_shows_it_harmlessly(
                 await player.settle()
             assert isinstance(player.console.screen, CopiedText)
             await player.settle()
-            assert_harmless(player, size)
+            await assert_harmless(player, size)
             assert ATTACKS[name] in player.console.clipboard
             assert "\x1b" not in player.console.screen.query_one(TextArea).text
             await player.press("escape")
@@ -154,17 +154,17 @@ def test_dialogs_banners_notices_and_fields_show_it_harmlessly(size: tuple[int, 
                 screen.notify(text, title=text)
                 console.go_to_text(text)
                 await player.settle()
-                assert_harmless(player, size)
+                await assert_harmless(player, size)
                 console.clear_notifications()
                 screen.fail("")
                 await player.press("slash")
                 screen.query_one("FilterInput", Input).value = f'"{text[:2_000]}" x:y'
                 await player.press("enter")
-                assert_harmless(player, size)
+                await assert_harmless(player, size)
                 await player.press("escape", "r")
                 console.screen.query_one("#reason", Input).value = text
                 await player.settle()
-                assert_harmless(player, size)
+                await assert_harmless(player, size)
                 console.screen.query_one("#no", Button).press()
                 await player.settle()
 
@@ -185,7 +185,7 @@ def test_a_refusal_that_repeats_a_hostile_text_is_harmless() -> None:
 
             await screen.change(refuse)
             await player.settle()
-            assert_harmless(player, SMALL)
+            await assert_harmless(player, SMALL)
 
         play(stage, act, options=Options(refresh=None, place="runs"))
 
@@ -203,6 +203,6 @@ def test_a_question_about_a_hostile_name_is_harmless() -> None:
             player.console.run_worker(screen.confirm(change))
             await player.settle()
             assert "Pause \\x1b]0;owned" in player.text()
-            assert_harmless(player, SMALL)
+            await assert_harmless(player, SMALL)
 
         play(stage, act, options=PAUSED)
