@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Button, Checkbox, Input, OptionList, Static
+from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from dynsched.domain.batch import check_options
@@ -86,14 +86,8 @@ class PlanDialog(ModalScreen[Plan | None]):
             yield from self._field("rate", rate, f"runs a second, or {NO_LIMIT} for no limit")
             if not self._only_rate:
                 yield from self._field("canary", str(plan.canary), "so many first; 0 is none")
-                with Horizontal(classes="field"):
-                    yield Static("", classes="name")
-                    yield Checkbox(
-                        Text("pause after these however they end"),
-                        plan.canary_hold,
-                        id="hold",
-                        compact=True,
-                    )
+                held = "yes" if plan.canary_hold else "no"
+                yield from self._field("hold", held, "yes: pause after the canary in any case")
                 part = f"{plan.breaker:.0%}"
                 yield from self._field(
                     "breaker", part, "pause when more are dead again; 100% never"
@@ -148,7 +142,7 @@ class PlanDialog(ModalScreen[Plan | None]):
         return replace(
             plan,
             canary=int(_number("canary", self._text("canary"))),
-            canary_hold=self.query_one("#hold", Checkbox).value,
+            canary_hold=_yes("hold", self._text("hold")),
             breaker=_number("breaker", self._text("breaker").removesuffix("%")) / 100,
             priority=_priority(self._text("priority")),
         )
@@ -163,6 +157,14 @@ def _number(field: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise InvalidInput(field, f"{text!r} is no number", "give one, as 10 or 0.5") from None
+
+
+def _yes(field: str, text: str) -> bool:
+    if text.lower() in ("yes", "y"):
+        return True
+    if text.lower() in ("no", "n", ""):
+        return False
+    raise InvalidInput(field, f"{text!r} is neither", "say yes or no")
 
 
 def _priority(text: str) -> Priority:

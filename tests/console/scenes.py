@@ -23,6 +23,59 @@ def hostile(stage: Stage) -> None:
     stage.run(HOSTILE, tenant="acme")
 
 
+def night(stage: Stage) -> None:
+    """Let runs of three tenants die of three causes, some of them twice, over some hours."""
+    for number in range(40):
+        stage.run("bad@", tenant="initech" if number % 3 else "acme")
+        stage.clock.step(minutes=7)
+    for _ in range(6):
+        stage.run({"order": 7}, tenant="globex")
+    for number in (1, 2):
+        run_id = stage.run([number], tenant="acme")
+        stage.scheduler.operations.replay(run_id)
+        stage.step()
+
+
+def replaying(stage: Stage) -> None:
+    """Start a replay of that night by somebody else, and let it go on for a while."""
+    night(stage)
+    operations = stage.source.operations
+    draft = operations.preview_replay("tenant:initech", rate=2, reason="mail is back")
+    first = stage.source.find_dead("tenant:initech", limit=100).items[-3]
+    operations.confirm_replay(draft.batch_id)
+    operations.discard(first.run_id, reason="not needed")
+    stage.mended = True
+    for _ in range(4):
+        stage.step(3)
+    stage.mended = False
+
+
+def paused(stage: Stage) -> None:
+    """Let a canary of that night die again."""
+    night(stage)
+    operations = stage.source.operations
+    draft = operations.preview_replay("tenant:initech", canary=5, reason="a try")
+    operations.confirm_replay(draft.batch_id)
+    for _ in range(4):
+        stage.step(2)
+
+
+def over(stage: Stage) -> None:
+    """Leave batches of all kinds behind, one of them under way."""
+    replaying(stage)
+    operations = stage.source.operations
+    done = operations.preview_replay("tenant:globex", reason="stock is in")
+    operations.confirm_replay(done.batch_id)
+    for _ in range(3):
+        stage.step(2)
+    gone = operations.preview_replay("tenant:acme", rate=1, reason="wrong ones")
+    operations.confirm_replay(gone.batch_id, reason="wrong ones")
+    stage.step()
+    operations.abort_replay(gone.batch_id, reason="not these")
+    stage.clock.step(minutes=1)
+    operations.preview_replay("err:bounced")
+
+
 VIEWER = Access(actor="eve@desk", role=Role.VIEWER, read_only=True, via="tui")
 
 SCENES = (
@@ -125,6 +178,104 @@ SCENES = (
         place="runs",
         keys=("question_mark",),
         set=busy,
+        themes=("dark",),
+    ),
+    Scene(
+        name="dlq",
+        sentence="The dead by cause: how many, whom it hits, since when, and what died again.",
+        place="dlq",
+        set=night,
+    ),
+    Scene(
+        name="dlq-detail",
+        sentence="The whole error of a group, and whom it hits, in the detail pane.",
+        place="dlq",
+        keys=("i",),
+        set=night,
+        themes=("dark",),
+    ),
+    Scene(
+        name="dlq-empty",
+        sentence="Nothing is dead: the list says that this is good, instead of being blank.",
+        place="dlq",
+        themes=("dark",),
+    ),
+    Scene(
+        name="dlq-hostile",
+        sentence="An error that attacks the terminal, as the name of a group.",
+        place="dlq",
+        keys=("i",),
+        set=hostile,
+        themes=("dark",),
+    ),
+    Scene(
+        name="dead",
+        sentence="The dead runs of one group, the newest first, two of them marked.",
+        place="dlq",
+        keys=("enter", "space", "space"),
+        set=night,
+    ),
+    Scene(
+        name="preview",
+        sentence="What a replay will do before anything is moved, and what its confirm asks for.",
+        place="dlq",
+        keys=("R",),
+        set=night,
+    ),
+    Scene(
+        name="preview-pace",
+        sentence="How the runs are brought back: rate, canary, breaker, priority.",
+        place="dlq",
+        keys=("R", "e"),
+        set=night,
+        themes=("dark",),
+    ),
+    Scene(
+        name="preview-confirm",
+        sentence="Many runs of several tenants: the count is typed and a reason is given.",
+        place="dlq",
+        keys=("R", "C"),
+        set=night,
+    ),
+    Scene(
+        name="batch-running",
+        sentence="A replay under way: moved, skipped and why, left and for how long, what became.",
+        place="replays",
+        keys=("enter",),
+        set=replaying,
+    ),
+    Scene(
+        name="batch-paused",
+        sentence="A canary died again: the replay waits, says why, and what can be done.",
+        place="replays",
+        keys=("enter",),
+        set=paused,
+    ),
+    Scene(
+        name="batch-abort",
+        sentence="Abort asks what becomes of the runs that were moved and not tried yet.",
+        place="replays",
+        keys=("enter", "A"),
+        set=replaying,
+        themes=("dark",),
+    ),
+    Scene(
+        name="entries",
+        sentence="The entries of a replay in the order of their moving, each with its outcome.",
+        place="replays",
+        keys=("enter", "l"),
+        set=replaying,
+    ),
+    Scene(
+        name="replays",
+        sentence="Replay batches of all states, the newest first.",
+        place="replays",
+        set=over,
+    ),
+    Scene(
+        name="replays-empty",
+        sentence="Nothing was replayed yet: the list says which key begins.",
+        place="replays",
         themes=("dark",),
     ),
     *PARTY_SCENES,

@@ -13,7 +13,7 @@ from dynsched.domain.batch import Batch, BatchState, PauseCause
 from dynsched_console.choices import ChoiceDialog, PlanDialog
 from dynsched_console.clipboard import Copy
 from dynsched_console.dialogs import Change, command_line
-from dynsched_console.replaying import NO_LIMIT, BatchScene, Plan
+from dynsched_console.replaying import BatchScene, Plan
 from dynsched_console.screens.base import SubjectScreen
 from dynsched_console.screens.batch_rows import commands_of, rows_of
 from dynsched_console.sheet import Link, SheetRow
@@ -29,8 +29,8 @@ WHEN: dict[str, tuple[BatchState, ...]] = {
     "pace": (BatchState.DRAFT, *STEERED),
     "rest": ENDED,
 }
-"""In which states each key does something; it is grey in others."""
-LEAVE = "what was moved runs, what was not stays dead"
+"""In which states each key does something; it is not there in others."""
+LEAVE = "what was moved runs, what is left stays dead"
 PULL_BACK = "and pull back: what was moved and not tried yet is dead again"
 
 
@@ -50,8 +50,8 @@ class BatchScreen(SubjectScreen):
         Binding("P", "pause_batch", "pause/resume", id="batch.pause"),
         Binding("A", "abort_batch", "abort", id="batch.abort"),
         Binding("e", "pace", "pace", id="batch.pace"),
-        Binding("R", "rest", "replay the rest", show=False, id="batch.rest"),
-        Binding("l", "entries", "entries", show=False, id="batch.entries"),
+        Binding("R", "rest", "replay the rest", id="batch.rest"),
+        Binding("l", "entries", "entries", id="batch.entries"),
     ]
 
     def __init__(self, subject: str) -> None:
@@ -81,10 +81,10 @@ class BatchScreen(SubjectScreen):
         return None if self.answer is None else self.answer.detail.batch
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return None for a key that does nothing in the batch's state."""
+        """Return False for a key that does nothing in the batch's state: it is not shown."""
         batch = self.shown
         if action in WHEN and (batch is None or batch.state not in WHEN[action]):
-            return None
+            return False
         return super().check_action(action, parameters)
 
     def copies(self) -> list[Copy]:
@@ -125,8 +125,7 @@ class BatchScreen(SubjectScreen):
             await self.change(
                 lambda: self.source.confirm_batch(
                     batch.batch_id, reason=yes.reason, count=yes.count
-                ),
-                f"started: {many}",
+                )
             )
 
     @work
@@ -145,7 +144,7 @@ class BatchScreen(SubjectScreen):
                 command=("replay", "resume", batch.batch_id),
                 reasoned=tripped,
             )
-            verb, done = self.source.resume_batch, "goes on"
+            verb = self.source.resume_batch
         else:
             change = Change(
                 verb="Pause",
@@ -153,10 +152,10 @@ class BatchScreen(SubjectScreen):
                 count=1,
                 command=("replay", "pause", batch.batch_id),
             )
-            verb, done = self.source.pause_batch, "paused"
+            verb = self.source.pause_batch
         yes = await self.confirm(change)
         if yes is not None:
-            await self.change(lambda: verb(batch.batch_id, reason=yes.reason), done)
+            await self.change(lambda: verb(batch.batch_id, reason=yes.reason))
 
     @work
     async def action_abort_batch(self) -> None:
@@ -186,8 +185,7 @@ class BatchScreen(SubjectScreen):
             await self.change(
                 lambda: self.source.abort_batch(
                     batch.batch_id, reason=yes.reason, pull_back=pull_back
-                ),
-                "aborted",
+                )
             )
 
     @work
@@ -205,12 +203,9 @@ class BatchScreen(SubjectScreen):
         if plan is None or plan == before:
             return
         if only_rate:
-            words = NO_LIMIT if plan.rate is None else f"{plan.rate:g}"
-            await self.change(
-                lambda: self.source.pace_batch(batch.batch_id, plan.rate), f"rate: {words}"
-            )
+            await self.change(lambda: self.source.pace_batch(batch.batch_id, plan.rate))
             return
-        draft = await self.change(lambda: self.source.preview(plan), "previewed anew")
+        draft = await self.change(lambda: self.source.preview(plan))
         if draft is not None:
             self.subject = draft.batch_id
             self.refresh_now()

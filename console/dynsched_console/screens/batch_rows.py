@@ -67,7 +67,7 @@ def rows_of(scene: BatchScene, columns: int) -> list[SheetRow]:
     """Return all lines about a batch, what matters now first."""
     batch = scene.detail.batch
     draft = batch.state in (BatchState.DRAFT, BatchState.EXPIRED)
-    parts = (_extent, _choice, _how, _commands) if draft else (_progress, _since, _how, _extent)
+    parts = (_choice, _how, _counts, _commands) if draft else (_progress, _since, _how, _counts)
     found = [*_head(scene, columns)]
     for part in (*parts, _audit):
         found += [SheetRow(), *part(scene, columns)]
@@ -119,15 +119,22 @@ def _asks(scene: BatchScene) -> str:
     return "C confirms it" + (f" and asks for {' and '.join(words)}" if words else "")
 
 
-def _extent(scene: BatchScene, columns: int) -> Iterator[SheetRow]:
+def _planned(scene: BatchScene) -> SheetRow:
     batch, now = scene.detail.batch, scene.at
     died = ""
     if batch.oldest is not None and batch.newest is not None:
         died = f"died {ago(batch.oldest, now)} to {ago(batch.newest, now)} ago"
         if ago(batch.oldest, now) == ago(batch.newest, now):
             died = f"died {ago(batch.oldest, now)} ago"
+    whose = f"of {batch.tenants:,} tenants, " if batch.tenants > 1 else ""
     link = Link(place="entries", subject=batch.batch_id)
-    yield _row("dead runs", f"{batch.planned:,}", died, key="planned", link=link)
+    return _row("dead runs", f"{batch.planned:,}", f"{whose}{died}", key="planned", link=link)
+
+
+def _counts(scene: BatchScene, columns: int) -> Iterator[SheetRow]:
+    batch = scene.detail.batch
+    if batch.state not in (BatchState.DRAFT, BatchState.EXPIRED):
+        yield _planned(scene)
     for what, names in (("job", scene.jobs), ("tenant", {}), ("group", {})):
         yield from _counted(what, batch, names)
     del columns
@@ -151,6 +158,7 @@ def _counted(what: str, batch: Batch, names: Mapping[str, str]) -> Iterator[Shee
 def _choice(scene: BatchScene, columns: int) -> Iterator[SheetRow]:
     """Yield what is left out and what will wait, and why."""
     batch, newer = scene.detail.batch, scene.detail.newer
+    yield _planned(scene)
     yield from _told("chosen by", batch.filter or "everything that is dead", columns)
     if not batch.skipped_expected:
         yield _row("left out", "0", Piece("nothing that the filter found", Tone.MUTED))

@@ -26,7 +26,7 @@ from dynsched_console.screens.run_actions import RunActions, run_change, run_cop
 from dynsched_console.screens.runs import RunRow
 from dynsched_console.sheet import Link
 from dynsched_console.table import Column
-from dynsched_console.text import Line, Piece, ago, line, sentence_lines
+from dynsched_console.text import Line, Piece, ago, line, sentence_lines, short_error
 from dynsched_console.themes import Tone
 
 NAMED = 4  # tenants and jobs that the detail pane names
@@ -50,9 +50,9 @@ class GroupRow:
 
 
 def _named(counts: Mapping[str, int], names: Mapping[str, str]) -> str:
-    """Return the only name, or how many there are and the first of them."""
-    words = [names.get(one, one) for one in counts]
-    return words[0] if len(words) == 1 else f"{len(words)}: {', '.join(words[:2])}"
+    """Return the first name, and how many others there are."""
+    words = list(dict.fromkeys(names.get(one, one) for one in counts))
+    return "".join(words[:1]) + (f" +{len(words) - 1}" if len(words) > 1 else "")
 
 
 def _listed(counts: Mapping[str, int], names: Mapping[str, str]) -> str:
@@ -65,8 +65,8 @@ GROUP_COLUMNS: tuple[Column[GroupRow], ...] = (
     Column(name="count", letter="c", title="RUNS", columns=7, right=True,
            cell=lambda row: Piece(str(row.group.count)),
            sort=lambda row: row.group.count.count),
-    Column(name="error", letter="e", title="ERROR", columns=22, stretch=True,
-           cell=lambda row: Piece(row.group.error or "(no error was told)")),
+    Column(name="error", letter="e", title="ERROR", columns=34, stretch=True,
+           cell=lambda row: Piece(short_error(row.group.error) or "(no error was told)")),
     Column(name="tenants", letter="t", title="TENANTS", columns=12, rank=2,
            cell=lambda row: Piece(_named(row.group.tenants, {}), Tone.MUTED),
            sort=lambda row: len(row.group.tenants)),
@@ -203,8 +203,8 @@ DEAD_COLUMNS: tuple[Column[RunRow], ...] = (
            cell=lambda row: Piece(str(row.run.attempt)), sort=lambda row: row.run.attempt),
     Column(name="replays", letter="r", title="REPLAYED", columns=8, right=True, rank=2,
            cell=_replayed, sort=lambda row: row.run.replays),
-    Column(name="error", letter="e", title="ERROR", columns=20, stretch=True,
-           cell=lambda row: Piece(row.run.error)),
+    Column(name="error", letter="e", title="ERROR", columns=30, stretch=True,
+           cell=lambda row: Piece(short_error(row.run.error))),
     Column(name="batch", letter="b", title="BATCH", columns=14, wide=True, rank=6,
            cell=lambda row: Piece(row.run.batch, Tone.MUTED)),
     Column(name="group", letter="g", title="GROUP", columns=16, wide=True, rank=6,
@@ -234,6 +234,7 @@ class DeadScreen(Previews, LoudReplays, RunActions, ListScreen[RunRow]):
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("R", "preview_all", "replay all that match", id="dlq.replay-all"),
+        Binding("D", "discard", "discard", id="runs.discard"),
         Binding("h", "discarded", "show discarded", show=False, id="dead.discarded"),
         Binding("U", "restore", "restore", show=False, id="dead.restore"),
     ]
@@ -292,6 +293,10 @@ class DeadScreen(Previews, LoudReplays, RunActions, ListScreen[RunRow]):
     @property
     def _shows_discarded(self) -> bool:
         return DISCARDED in self.filter.split()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return False for the key that cancels: what is dead has ended."""
+        return False if action == "cancel_run" else super().check_action(action, parameters)
 
     @work
     async def action_replay(self) -> None:

@@ -22,16 +22,22 @@ from dynsched_console.replaying import Plan
 from dynsched_console.screens.base import ConsoleScreen, sentence
 from dynsched_console.sheet import Link
 
+PATIENCE_S = 1.0  # before it is said that something takes long
+
 
 class Previews(ConsoleScreen):
     """Freezes dead runs as a draft and goes there."""
 
     async def preview(self, plan: Plan) -> None:
         """Preview a plan and show the draft; only in a `@work` method."""
-        self.notify("looking which dead runs these are…", markup=False, timeout=2)
+        slow = self.set_timer(PATIENCE_S, self._say_looking)
         batch = await self.change(lambda: self.source.preview(plan))
+        slow.stop()
         if batch is not None:
             self.desk.visit(Link(place="batch", subject=batch.batch_id))
+
+    def _say_looking(self) -> None:
+        self.notify("looking which dead runs these are…", markup=False)
 
     async def preview_runs(self, runs: Sequence[Run]) -> None:
         """Preview the replay of just these runs; only in a `@work` method."""

@@ -20,7 +20,7 @@ from dynsched_console.screens.listing import ListScreen, mapped
 from dynsched_console.screens.run_actions import run_copies
 from dynsched_console.sheet import Link
 from dynsched_console.table import Column
-from dynsched_console.text import Line, Piece, ago, line, state_piece
+from dynsched_console.text import Line, Piece, ago, line, short_error, state_piece
 from dynsched_console.themes import Tone
 
 BAR = 16
@@ -155,7 +155,7 @@ def _now(row: EntryRow) -> Piece:
 
 def _why(row: EntryRow) -> Piece:
     run = row.entry.run
-    return Piece(row.entry.why or ("" if run is None else run.error))
+    return Piece(row.entry.why or ("" if run is None else short_error(run.error)))
 
 
 ENTRY_COLUMNS: tuple[Column[EntryRow], ...] = (
