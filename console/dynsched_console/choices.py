@@ -69,6 +69,16 @@ class PlanDialog(ModalScreen[Plan | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "as before", id="plan.leave"),
+        # With priority, so that what is typed behind it at once goes to the next field.
+        Binding("tab", "app.focus_next", "next field", show=False, id="plan.next", priority=True),
+        Binding(
+            "shift+tab",
+            "app.focus_previous",
+            "field before",
+            show=False,
+            id="plan.previous",
+            priority=True,
+        ),
     ]
 
     def __init__(self, plan: Plan, count: int, *, only_rate: bool = False) -> None:

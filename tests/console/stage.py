@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 from textual.events import Key
@@ -43,16 +43,16 @@ class WatchedSource(Source):
 
     def __init__(self, base: Base, access: Access, *, url: str) -> None:
         super().__init__(base, access, url=url)
-        self.away: set[asyncio.Future[object]] = set()
+        self.away: set[asyncio.Future[Any]] = set()
 
     async def ask(self, call: Callable[[], T]) -> T:
         """Make a call in a thread, and remember that it is away."""
         task = asyncio.ensure_future(super().ask(call))
-        self.away.add(task)  # type: ignore[arg-type]
+        self.away.add(task)
         try:
             return await task
         finally:
-            self.away.discard(task)  # type: ignore[arg-type]
+            self.away.discard(task)
 
 
 class Stage:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +18,8 @@ from tests.integration.program import Program
 
 RUNS = (
     "", "state:dead", "state:ready", "state:dead tenant:acme", "-tenant:acme state:dead",
-    "state:dead err:refused", "state:dead err:\"did not answer\" -prio:bulk", "prio:high state:dead",
+    "state:dead err:refused", "state:dead err:\"did not answer\" -prio:bulk",
+    "prio:high state:dead",
     "state:dead ended:>-3h", "state:dead ended:<-3h ended:>-12h", "dead:>-6h is:replayed",
     "@dead-last-hour", "@dead-again", "@late", "state:dead replays:>0", "attempt:>4 dead:>-2h",
     "state:dead tag:team=ops", "billing dead:>-8h", "state:dead job:billing-0000",
@@ -49,7 +48,7 @@ LIMIT = "200"
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     """Return the command line on a store full of dead runs, where people have done things."""
     made = Program(tmp_path_factory.mktemp("same"))
     crowd = fill(made.url, dead=300, groups=12, jobs=24)
@@ -61,7 +60,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         operations.pause(job.job_id, reason="the disk is full")
     operations.set_tenant("acme", max_running=3, reason="too loud")
     operations.enqueue(crowd.jobs[5].job_id)
-    yield made
+    return made
 
 
 @pytest.mark.parametrize("place", LISTS)
