@@ -85,7 +85,7 @@ class RunScreen(LoudReplays, RunActions, SubjectScreen):
         if payload is None:
             yield row(Piece("  that of its job", Tone.MUTED))
             return
-        for one in wrapped(_laid_out(payload), columns - 2, PAYLOAD_LINES):
+        for one in wrapped(laid_out(payload), columns - 2, PAYLOAD_LINES):
             yield row("  ", one)
 
     def action_traces(self) -> None:
@@ -133,8 +133,9 @@ def _head(scene: RunScene, columns: int) -> Iterator[SheetRow]:
         link = Link(place="dead", subject=f"group:{run.signature}")
         yield row(_label("group"), run.signature, Piece("  others like it", Tone.MUTED), link=link)
     if job is not None:
-        link = Link(place="runs", filter=f"job:{job.name} tenant:{run.tenant}")
-        yield row(_label("job"), job.name, Piece("  its runs", Tone.MUTED), link=link)
+        link = Link(place="job", subject=job.job_id)
+        yield row(_label("job"), job.name, Piece("  when it runs, its last runs", Tone.MUTED),
+                  link=link)  # fmt: skip
     yield from _progress(scene)
 
 
@@ -234,7 +235,7 @@ def _trace_rows(one: Attempt, columns: int) -> Iterator[SheetRow]:
         yield row("       │ ", Piece(part, Tone.MUTED))
 
 
-def _laid_out(payload: str) -> str:
+def laid_out(payload: str) -> str:
     """Return JSON text on lines of its own, big numbers and the order of keys as they are."""
     try:
         value = json.loads(payload, parse_float=_Exact, parse_int=int)
