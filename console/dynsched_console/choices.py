@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 from dynsched.domain.batch import check_options
 from dynsched.domain.job import Priority
 from dynsched.errors import InvalidInput
+from dynsched_console.fields import Field
 from dynsched_console.replaying import NO_LIMIT, Plan
 from dynsched_console.text import Piece, line, render_lines, sentence_lines
 from dynsched_console.themes import Tone
@@ -111,7 +112,7 @@ class PlanDialog(ModalScreen[Plan | None]):
     def _field(self, name: str, value: str, words: str) -> ComposeResult:
         with Horizontal(classes="field"):
             yield Static(name, classes="name", markup=False)
-            yield Input(value, id=name, compact=True)
+            yield Field(value, id=name, compact=True)
             yield Static(words, classes="words", markup=False)
 
     def on_mount(self) -> None:

@@ -16,6 +16,7 @@ from dynsched.domain.completion import complete
 from dynsched.domain.filters import parse
 from dynsched.domain.vocabulary import Vocabulary
 from dynsched.errors import InvalidInput
+from dynsched_console.fields import Field
 from dynsched_console.text import Line, Piece, line, render, render_lines
 from dynsched_console.themes import Tone
 
@@ -41,7 +42,7 @@ class Words(Suggester):
         return next((text for text in found if text != value), None)
 
 
-class FilterInput(Input):
+class FilterInput(Field):
     """The text of the filter while it is edited."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

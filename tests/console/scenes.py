@@ -6,6 +6,7 @@ import shlex
 import sys
 
 from dynsched.domain.access import Access, Role
+from tests.console.party_scenes import PARTY_SCENES
 from tests.console.snapshots import Scene
 from tests.console.stage import HOSTILE, Stage
 
@@ -320,4 +321,5 @@ SCENES = (
         place="replays",
         themes=("dark",),
     ),
+    *PARTY_SCENES,
 )

@@ -184,9 +184,16 @@ def play(
     stage: Stage, act: Play, *, size: tuple[int, int] = SMALL, options: Options | None = None
 ) -> None:
     """Run a console on a stage and let somebody act; nothing refreshes by itself."""
+    play_on(stage.source, act, size=size, options=options)
+
+
+def play_on(
+    source: Source, act: Play, *, size: tuple[int, int] = SMALL, options: Options | None = None
+) -> None:
+    """Run a console on a store and let somebody act."""
 
     async def whole() -> None:
-        console = Console(stage.source, options or Options(refresh=None))
+        console = Console(source, options or Options(refresh=None))
         async with console.run_test(size=size, notifications=True) as pilot:
             player = Player(console, pilot)
             await player.settle()

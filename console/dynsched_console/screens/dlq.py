@@ -330,7 +330,7 @@ class DeadScreen(Previews, LoudReplays, RunActions, ListScreen[RunRow]):
             words="Restore {}? They are in the dead-letter queue again.",
             command=("dlq", "restore"),
         )
-        await self._each(runs, change, "restored", self._restore_one)
+        await self.change_each(runs, change, "restored", self._restore_one)
 
     def _restore_one(self, run: Run, reason: str) -> Run:
         return self.source.restore(run.run_id, reason=reason)
