@@ -200,7 +200,7 @@ def test_a_running_replay_can_be_paced_anew_and_a_wrong_rate_is_told_in_the_dial
                 await player.press("backspace")
             await player.press("1", "enter")
             assert (newest(stage).batch_id, newest(stage).rate) == (running, 1.0)
-            assert "1 runs a second" in player.text()
+            assert "1 run a second" in player.text()
 
         play(stage, act, options=Options(refresh=None))
 
