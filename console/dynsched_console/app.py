@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from textual import work
@@ -131,17 +131,15 @@ class Console(App[None]):
         *,
         title: str = "",
         severity: SeverityLevel = "information",
-        timeout: float | None = None,
-        markup: bool = False,
+        **options: Any,
     ) -> None:
         """Show a notice, made harmless whatever it repeats; markup in it is never read."""
-        del markup
+        options["markup"] = False
         super().notify(
             shown(message, NOTICE_MAX),
             title=shown(title, NOTICE_MAX),
             severity=severity,
-            timeout=timeout,
-            markup=False,
+            **options,
         )
 
     # what the frame says
