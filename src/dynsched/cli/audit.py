@@ -68,7 +68,7 @@ def audit_command(
     if as_json:
         print_json([audit_document(entry) for entry in found.items])
     else:
-        _print_entries(runtime, found.items)
+        _print_entries(runtime, found.items, more=found.cursor is not None)
     print_status(found)
 
 
@@ -78,7 +78,7 @@ def _target_words(entry: AuditEntry) -> str:
     return f"{entry.target} ({job})" if job else entry.target
 
 
-def _print_entries(runtime: Runtime, entries: tuple[AuditEntry, ...]) -> None:
+def _print_entries(runtime: Runtime, entries: tuple[AuditEntry, ...], *, more: bool) -> None:
     now = runtime.now()
     rows = [
         (
@@ -92,5 +92,8 @@ def _print_entries(runtime: Runtime, entries: tuple[AuditEntry, ...]) -> None:
         for entry in entries
     ]
     print_table(
-        ("AT", "ACTOR", "ACTION", "OUTCOME", "TARGET", "WHAT"), rows, empty="no entries that fit"
+        ("AT", "ACTOR", "ACTION", "OUTCOME", "TARGET", "WHAT"),
+        rows,
+        empty="no entries that fit",
+        more=more,
     )

@@ -39,14 +39,16 @@ def dlq_group() -> None:
     examples=(
         "dlq list",
         "dlq list 'dead:>-1h err:timeout'",
-        "dlq list --signature 3f2a91c0de11",
+        "dlq list group:3f2a91c0de11",
         "dlq list --discarded",
     ),
 )
 @filter_argument
 @tenant_filter
 @click.option("--job", metavar="NAME", help="Only this job's; a name or an id.")
-@click.option("--signature", metavar="GROUP", help="Only of this group of errors.")
+@click.option(
+    "--group", "--signature", "group", metavar="GROUP", help="Only of this group of errors."
+)
 @click.option("--discarded", is_flag=True, help="Those that were discarded, instead.")
 @paging_options
 @json_option
@@ -58,7 +60,7 @@ def list_(
     words: tuple[str, ...],
     tenant: str | None,
     job: str | None,
-    signature: str | None,
+    group: str | None,
     discarded: bool,
     limit: int,
     cursor: str | None,
@@ -67,8 +69,8 @@ def list_(
 ) -> None:
     """List the dead runs that fit FILTER, newest first; equal errors have the same group."""
     terms = [*words, *run_terms(runtime, job=job, tenant=tenant)]
-    if signature:
-        terms.append(term_text("group", signature))
+    if group:
+        terms.append(term_text("group", group))
     if discarded:
         terms.append(term_text("is", "discarded"))
     found = runtime.views.find_runs(
@@ -81,7 +83,7 @@ def list_(
     if as_json:
         print_json([run_document(run, job_name=names.get(run.job_id)) for run in found.items])
     else:
-        print_dead(found.items, names, runtime.now())
+        print_dead(found.items, names, runtime.now(), more=found.cursor is not None)
     print_status(found)
 
 

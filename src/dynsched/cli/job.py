@@ -140,7 +140,8 @@ def list_(
     if as_json:
         print_json([job_document(job, now) for job in found.items])
     else:
-        print_jobs(found.items, now, filtered=bool(terms) or cursor is not None)
+        more = found.cursor is not None
+        print_jobs(found.items, now, filtered=bool(terms) or cursor is not None, more=more)
     print_status(found)
 
 
