@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from dynsched.cli.command import Command
@@ -13,8 +15,11 @@ from dynsched.cli.values import since_instant
 from dynsched.domain.audit import AuditEntry, check_target
 from dynsched.domain.filters import term_text
 from dynsched.domain.run import RUN_ID
+from dynsched.errors import NotFound
 from dynsched.services.documents import audit_document
 from dynsched.services.views import AuditQuery
+
+JOB_ID = re.compile(r"[0-9a-z]{13}")
 
 
 @click.command(
@@ -24,12 +29,13 @@ from dynsched.services.views import AuditQuery
         "audit",
         "audit 'actor:ann action:run.replay,run.discard' --since 7d",
         "audit --of RUN_ID",
+        "audit --of job:nightly",
         "audit 'outcome:begun,refused' --json",
     ),
 )
 @filter_argument
 @click.option(
-    "--of", metavar="TARGET", help="About run:ID, job:ID, batch:ID, tenant:NAME or store."
+    "--of", metavar="TARGET", help="About run:ID, job:NAME or ID, batch:ID, tenant:NAME or store."
 )
 @click.option("--since", metavar="WHEN", help="A duration back (6h) or an ISO instant.")
 @paging_options
@@ -55,8 +61,7 @@ def audit_command(
     """
     terms = list(words)
     if of is not None:
-        target = f"run:{of}" if RUN_ID.fullmatch(of) else of
-        terms.append(term_text("target", check_target(target)))
+        terms.append(term_text("target", check_target(_target(runtime, of))))
     query = AuditQuery(
         filter=" ".join(terms),
         since=None if since is None else since_instant(since, runtime.now(), "--since"),
@@ -70,6 +75,25 @@ def audit_command(
     else:
         _print_entries(runtime, found.items, more=found.cursor is not None)
     print_status(found)
+
+
+def _target(runtime: Runtime, of: str) -> str:
+    """Return a target as the audit names it: a job by its id, though people know its name.
+
+    Raises:
+        NotFound: it is a job's name, and none or more than one tenant has such a job.
+    """
+    if RUN_ID.fullmatch(of):
+        return f"run:{of}"
+    kind, _, name = of.partition(":")
+    if kind != "job" or not name:
+        return of
+    try:
+        return f"job:{runtime.find_any_job(name, None).job_id}"
+    except NotFound:
+        if JOB_ID.fullmatch(name):
+            return of  # the audit is kept longer than a job that was deleted
+        raise
 
 
 def _target_words(entry: AuditEntry) -> str:
