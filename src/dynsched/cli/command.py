@@ -239,7 +239,9 @@ def report(error: DynschedError | click.ClickException) -> int:
     else:
         message, code = str(error), error.exit_code
         if isinstance(error, NotInitialised) and "dynsched init" in message:
-            message += " (`dynsched up` does it by itself)"
+            message += (
+                " (`up` does it by itself), or name another one with --store or DYNSCHED_STORE"
+            )
     print_error(message)
     if isinstance(error, FilterError):
         _print_pointer(error)
