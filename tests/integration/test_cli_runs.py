@@ -215,7 +215,7 @@ def test_statistics_tell_levels_the_oldest_due_run_and_who_works(program: Progra
     assert set(stats["cursor_lag_s"]) == {"due", "retry"}
     text = program("stats").out
     assert "none: nobody serves it" in text
-    assert "healthy, all minutes closed up to: due" in text
+    assert "keeps up; every minute is closed up to: due" in text
 
 
 NASTY = "\x1b]0;owned\x07 \x1b[2J\u202egnp.exe\u200b\r\nline"

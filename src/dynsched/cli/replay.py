@@ -51,6 +51,12 @@ NEWEST = 20  # batches among which the one under way is looked for
         "replay confirm BATCH --reason 'the disk has room again' --count 240 --wait",
         "replay status BATCH --watch",
     ),
+    sections={
+        "In this order": ("preview", "confirm", "status", "entries"),
+        "While it runs": ("pause", "resume", "pace", "abort"),
+        "Afterwards": ("rest", "list"),
+        "One run": ("as-new", "edit"),
+    },
 )
 def replay_group() -> None:
     """Bring many dead runs back: what a preview has frozen, once, at a pace.
