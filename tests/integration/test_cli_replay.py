@@ -54,7 +54,8 @@ def test_a_batch_goes_from_preview_to_its_end(program: Program) -> None:
     assert line.endswith(f"dynsched replay confirm {batch_id} --reason WHY")
     assert "reason" in program.error("replay", "confirm", batch_id)
     started = program("replay", "confirm", batch_id, "--reason", "the disk has room").out
-    assert started == f"started {batch_id}: 3 dead runs\n"
+    assert started.startswith(f"started {batch_id}: 3 dead runs; ")
+    assert started.endswith(f"dynsched replay status {batch_id} --watch\n")
     assert program("reaper", "--once").out.endswith(
         "replay batches: 3 dead runs moved, 0 skipped\n"
     )
@@ -229,3 +230,42 @@ def test_a_terminal_is_asked_the_more_the_batch_touches(program: Program) -> Non
     assert (f"started {two}: 2 dead runs" in shown, code) == (True, 0)
     assert program.json("replay", "status", two)["reason"] == "bug 71"
     assert program.json("replay", "status", one)["state"] == "draft"
+
+
+def test_the_batch_under_way_is_meant_and_not_a_later_draft(program: Program) -> None:
+    """Whoever has confirmed one and asks for the status is shown that one."""
+    die(program, 2)
+    first = preview(program, "job:j")
+    program("replay", "confirm", first, "--reason", "again")
+    second = preview(program, "job:j")
+    assert program.json("replay", "status")["batch_id"] == first
+    program("replay", "abort", first)
+    assert program.json("replay", "status")["batch_id"] == second
+
+
+def test_jobs_of_one_name_are_told_apart_by_their_tenants(program: Program) -> None:
+    """A batch over two tenants names whose job each is, and how long it takes."""
+    die(program, 2, tenant="acme")
+    die(program, 1, tenant="globex")
+    out = program("replay", "preview", "job:j", "--rate", "1").out
+    assert "j (acme) 2, j (globex) 1" in out
+    assert "1 run a second (about 3s)" in out
+
+
+def test_a_filter_in_place_of_ids_is_answered_with_the_way_to_replay_it(program: Program) -> None:
+    """`dlq replay` takes ids; what fits a filter goes through a preview."""
+    assert "dynsched replay preview FILTER" in program.error("dlq", "replay", "group:0123456789ab")
+    assert "dynsched dlq list FILTER" in program.error("dlq", "discard", "@dead-again")
+    (run_id,) = die(program)
+    program("dlq", "discard", run_id)
+
+
+def test_a_batch_without_a_rest_says_where_the_newly_dead_are_found(program: Program) -> None:
+    """What somebody else replayed and what died again is a new preview's."""
+    (run_id,) = die(program)
+    batch_id = preview(program, "job:j")
+    program("dlq", "replay", run_id)
+    program.run_all()
+    program("replay", "confirm", batch_id)
+    program("reaper", "--once")
+    assert "`dynsched replay preview` finds" in program.error("replay", "rest", batch_id)

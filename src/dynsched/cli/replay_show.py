@@ -32,11 +32,13 @@ def print_batches(batches: Sequence[Batch], now: datetime) -> None:
             f"{sum(batch.skipped.values()):,}",
             f"{batch.failed:,}",
             f"{batch.left:,}",
-            batch.reason or batch.filter,
+            batch.filter,
+            batch.reason,
         )
         for batch in batches
     ]
-    heads = ["BATCH", "STATE", "MADE", "BY", "PLANNED", "MOVED", "SKIPPED", "FAILED", "LEFT", "WHY"]
+    counts = ("PLANNED", "MOVED", "SKIPPED", "FAILED", "LEFT")
+    heads = ("BATCH", "STATE", "MADE", "BY", *counts, "FILTER", "REASON")
     print_table(heads, rows, empty="no replay batches (`dynsched replay preview` makes one)")
 
 
@@ -61,7 +63,7 @@ def print_batch(detail: BatchDetail, names: Mapping[str, str], now: datetime) ->
             ("jobs", _largest(batch.counts.get("job", {}), names)),
             ("tenants", _largest(batch.counts.get("tenant", {}), {})),
             ("groups", _largest(batch.counts.get("group", {}), {})),
-            ("pace", ", ".join(pace_words(batch))),
+            ("pace", _pace(detail)),
             ("previewed", f"by {batch.actor}, {when(batch.created_at, now)}"),
             ("confirmed", _confirmed(batch, now)),
             ("expires", when(batch.expires_at, now) if batch.state is BatchState.DRAFT else ""),
@@ -102,6 +104,14 @@ def _largest(counts: Mapping[str, int], names: Mapping[str, str]) -> str:
     return ", ".join([*words, f"others {rest:,}"] if rest else words)
 
 
+def _pace(detail: BatchDetail) -> str:
+    """Return how a batch is moved, in words; of a draft also how long that takes."""
+    rate, *rest = pace_words(detail.batch)
+    if detail.batch.state is BatchState.DRAFT and detail.eta is not None:
+        rate += f" (about {span(detail.eta)})"
+    return ", ".join([rate, *rest])
+
+
 def _confirmed(batch: Batch, now: datetime) -> str:
     if batch.confirmed_at is None:
         return ""
@@ -120,9 +130,9 @@ def _again(detail: BatchDetail) -> str:
     """Return what became of the runs that were moved."""
     if not detail.sampled:
         return ""
-    which = "" if detail.sampled == detail.batch.moved else f"of the last {detail.sampled:,} "
+    which = "" if detail.sampled == detail.batch.moved else f"of the last {detail.sampled:,}: "
     return (
-        f"{which}{detail.done_again:,} ended, {detail.dead_again:,} dead again,"
+        f"{which}{detail.done_again:,} ended well, {detail.dead_again:,} dead again,"
         f" {detail.open_again:,} not ended yet"
     )
 

@@ -299,7 +299,7 @@ def _greet(url: str, *, made: bool, demo: bool, queues: Sequence[str]) -> None:
     click.echo(f"running  dispatcher, worker (queues: {', '.join(queues)}) and reaper")
     click.echo("try      in another terminal; Ctrl-C here stops it and keeps everything")
     add = "job add hello --every 10s --http http://localhost:8000/"
-    tries = ("run list", "stats", "dlq list" if demo else add)
+    tries = ("run list", "health", "dlq list" if demo else add)
     for command in tries:
         click.echo(f"         dynsched {command}{store}")
     sys.stdout.flush()

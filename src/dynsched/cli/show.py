@@ -32,8 +32,10 @@ _NO_JOBS = "no jobs (`dynsched job add --help` shows how to make one)"
 PAYLOAD_SHOWN = 2_000  # characters of a payload that people are shown
 
 
-def print_jobs(jobs: Sequence[Job], now: datetime, *, filtered: bool = False) -> None:
-    """Write a table of jobs; `filtered` if only some were asked for."""
+def print_jobs(
+    jobs: Sequence[Job], now: datetime, *, filtered: bool = False, more: bool = False
+) -> None:
+    """Write a table of jobs; `filtered` if only some were asked for, `more` if there may be."""
     rows = []
     for job in jobs:
         ahead = coming(job, now, 1)
@@ -45,6 +47,7 @@ def print_jobs(jobs: Sequence[Job], now: datetime, *, filtered: bool = False) ->
         ("STATE", "TENANT", "NAME", "NEXT", "SCHEDULE", "WHAT"),
         rows,
         empty="no jobs that fit" if filtered else _NO_JOBS,
+        more=more,
     )
 
 
@@ -115,12 +118,26 @@ def _payload(text: str | None) -> str:
 
 
 def print_runs(
-    runs: Sequence[Run], names: Mapping[str, str], now: datetime, lacks: Mapping[str, str]
+    runs: Sequence[Run],
+    names: Mapping[str, str],
+    now: datetime,
+    lacks: Mapping[str, str],
+    *,
+    more: bool = False,
 ) -> None:
-    """Write a table of runs; a leased one with the attempt that is under way."""
+    """Write a table of runs; a leased one with the attempt that is under way.
+
+    Args:
+        runs: the runs.
+        names: of their jobs, by id.
+        now: the present instant.
+        lacks: what no living worker has, by run.
+        more: not all that was searched was looked at.
+    """
     rows = [
         (
             run.state.value,
+            run.tenant,
             names.get(run.job_id, run.job_id),
             stamp(run.scheduled_for),
             _moment_words(run, now),
@@ -131,17 +148,22 @@ def print_runs(
         for run in runs
     ]
     print_table(
-        ("STATE", "JOB", "SCHEDULED FOR", "WHEN", "ATTEMPT", "RUN", "WHY"), rows, empty="no runs"
+        ("STATE", "TENANT", "JOB", "SCHEDULED FOR", "WHEN", "ATTEMPT", "RUN", "WHY"),
+        rows,
+        empty="no runs",
+        more=more,
     )
 
 
-def print_dead(runs: Sequence[Run], names: Mapping[str, str], now: datetime) -> None:
-    """Write a table of dead runs with the signature that groups equal errors."""
+def print_dead(
+    runs: Sequence[Run], names: Mapping[str, str], now: datetime, *, more: bool = False
+) -> None:
+    """Write a table of dead runs with the group of their errors; `more` as in `print_runs`."""
     rows = [
         (
             run.signature or "-",
-            names.get(run.job_id, run.job_id),
             run.tenant,
+            names.get(run.job_id, run.job_id),
             _moment_words(run, now),
             str(run.attempt),
             run.run_id,
@@ -150,7 +172,10 @@ def print_dead(runs: Sequence[Run], names: Mapping[str, str], now: datetime) -> 
         for run in runs
     ]
     print_table(
-        ("GROUP", "JOB", "TENANT", "DIED", "ATTEMPT", "RUN", "WHY"), rows, empty="no dead runs"
+        ("GROUP", "TENANT", "JOB", "DIED", "ATTEMPT", "RUN", "WHY"),
+        rows,
+        empty="no dead runs",
+        more=more,
     )
 
 

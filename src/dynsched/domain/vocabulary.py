@@ -191,7 +191,7 @@ def _runs(name: str, states: Mapping[str, str]) -> Vocabulary:
 RUNS = _runs("runs", _choices(*(one.value for one in RunState)))
 """What a filter may ask of runs."""
 
-GROUPS = _runs("groups", _choices(RunState.DEAD.value))
+GROUPS = _runs("dead runs", _choices(RunState.DEAD.value))
 """What a filter may ask of the runs in groups of errors; they are dead."""
 
 JOBS = Vocabulary(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -120,6 +121,41 @@ class JobViews(Masked):
             for job_id in dict.fromkeys(job_ids)
         }
 
+    def job_labels(self, job_ids: Sequence[str]) -> dict[str, str]:
+        """Return what tells jobs apart, by their ids: the name, the tenant too where two share it.
+
+        Args:
+            job_ids: at most as many as one reading takes, which is what a batch names.
+        """
+        jobs = self.read_jobs(list(dict.fromkeys(job_ids))[:BATCH], [])
+        shared = Counter(job.name for job in jobs)
+        return {
+            job.job_id: f"{job.name} ({job.tenant})" if shared[job.name] > 1 else job.name
+            for job in jobs
+        }
+
+    def find_job_of_any(self, name_or_id: str, tenant: str | None, *, deleted: bool = False) -> Job:
+        """Return a job to look at, also where nobody said whose it is.
+
+        Args:
+            name_or_id: one of them.
+            tenant: whose job it is; with None the default tenant's, else that of the one tenant
+                which has such a job.
+            deleted: an id finds a deleted job too, while its runs are kept.
+
+        Raises:
+            NotFound: there is none, or several tenants have one.
+        """
+        if tenant is not None:
+            return self.find_job(name_or_id, tenant, deleted=deleted)
+        try:
+            return self.find_job(name_or_id, deleted=deleted)
+        except NotFound:
+            having = self._having(name_or_id)
+            if len(having) != 1:
+                raise
+            return self.find_job(name_or_id, having[0], deleted=deleted)
+
     def find_job(self, name_or_id: str, tenant: str = "default", *, deleted: bool = False) -> Job:
         """Return a job by its name in a tenant, or by its id.
 
@@ -139,12 +175,14 @@ class JobViews(Masked):
             raise NotFound("job", name_or_id, self._whereabouts(name_or_id, tenant))
         return self.masked(job)
 
+    def _having(self, name: str) -> list[str]:
+        """Return the tenants that have a job of that name."""
+        tenants = [one.name for one in self._store.control.all_tenants(most=ASKED_MAX)]
+        return [one for one in tenants if self._store.jobs.find(one, name) is not None]
+
     def _whereabouts(self, name: str, tenant: str) -> str:
         """Return what to do about a name that a tenant has not."""
-        others = [one.name for one in self._store.control.all_tenants(most=ASKED_MAX)]
-        having = [
-            one for one in others if one != tenant and self._store.jobs.find(one, name) is not None
-        ]
+        having = [one for one in self._having(name) if one != tenant]
         if having:
             owners = (
                 f"tenant {having[0]} has"
