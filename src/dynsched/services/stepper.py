@@ -24,7 +24,7 @@ from dynsched.errors import StoreError
 from dynsched.services.batch_moves import EntryMover
 from dynsched.services.batch_watch import BatchWatch, Hand, Says
 from dynsched.settings import Settings
-from dynsched.storage.batches import Marks
+from dynsched.storage.batches import Marks, awaits
 from dynsched.storage.engine import Key
 from dynsched.storage.store import Store
 
@@ -132,7 +132,9 @@ class BatchStepper:
         elif batch.state is BatchState.PAUSED:
             self._rest(batch)
         elif batch.settled:
-            self._forget(batch, keys)
+            over = [key for key in keys if not awaits(key, batch)]
+            if over:
+                self._forget(batch, over)
         elif batch.ended:
             owned = self._own(batch, now)
             if owned is not None:

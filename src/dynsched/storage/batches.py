@@ -49,6 +49,7 @@ from dynsched.storage.rows import PAGE, Rows
 CHUNK_WRITES = 8
 DRAFT_KEPT = timedelta(days=1)  # a draft can still be looked at after it has expired
 CHUNKS_MAX = 10_000
+BACK = "#back"  # in the key of a note; the version of the batch that is to be replaced follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ class BatchStore:
             back: it was noted and forgotten before, and is to be pulled back now.
         """
         # A name of its own each time: a key that was deleted is not used again at once.
-        key = stepping_key(batch.batch_id + (f"#back{batch.version}" if back else ""))
+        key = stepping_key(batch.batch_id + (f"{BACK}{batch.version}" if back else ""))
         row = Row(key, {}, None, _seconds(batch.created_at + KEPT), self._rows.token())
         self._rows.engine.write(PutNew(row), durable=True)
 
@@ -213,6 +214,12 @@ class BatchStore:
     def unpoint(self, keys: Sequence[Key]) -> None:
         """Forget that a batch has something to do."""
         self._rows.engine.write_many([Delete(key, 1) for key in keys])
+
+
+def awaits(key: Key, batch: Batch) -> bool:
+    """Return whether a note was made for a change of a batch that may still be under way."""
+    _, back, version = key.sk.partition(BACK)
+    return bool(back) and batch.version <= int(version)
 
 
 def _unmarked(batch: Batch, chunk: int) -> Marks:
