@@ -18,7 +18,7 @@ from dynsched.domain.access import Role
 from dynsched.errors import DynschedError, FilterError, InvalidInput, NotInitialised
 
 INTERRUPTED = 130
-NEGATED = re.compile(r"-[a-z][a-z_.]*:.*", re.DOTALL)
+NEGATED = re.compile(r"-(?:[A-Za-z][A-Za-z_-]*(?:\.[^\s:,\"]*)?:|[@\"]).*", re.DOTALL)
 
 # Fields of the domain's errors that have another name on the command line.
 NAMES: dict[str, tuple[str, ...]] = {
