@@ -115,3 +115,16 @@ def test_an_option_is_a_value_and_never_more_of_the_filter(program: Program) -> 
     """What is no name is refused by the option that gave it."""
     assert "--tenant: 'a b' is not a name" in program.error("run", "list", "--tenant", "a b")
     assert program.json("dlq", "list", "--signature", 'x" state:dead') == []
+
+
+@pytest.mark.parametrize(
+    "word", ["-@late", '-"no net"', "-payload.orderId:7", "-payload.lines.0.id:7", "-State:done"]
+)
+def test_every_negated_term_is_a_word_of_the_filter(program: Program, word: str) -> None:
+    """The minus begins a term and no option, whatever stands behind it.
+
+    Source: `No such option '-p'` for an excluded field of a payload.
+    """
+    run_id = die(program, name="a")
+    found = program.json("run", "list", word, "--limit", "5")
+    assert [one["run_id"] for one in found] == [run_id]
