@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-POINTER_BEFORE, POINTER_AFTER = 60, 15  # characters around a filter's fault that are shown
+POINTER_BEFORE, POINTER_AFTER = 60, 40  # characters around a filter's fault that are shown
 
 
 class DynschedError(Exception):
@@ -98,6 +98,13 @@ class LeaseLost(Conflict):
     """The caller's lease on a run is gone; its result may not be written any more."""
 
     code = "lease_lost"
+
+
+class DamagedRow(DynschedError):
+    """A row cannot be read: it was damaged, or a newer version of the program wrote it."""
+
+    code = "damaged_row"
+    exit_code = 6
 
 
 class Rejected(DynschedError):

@@ -291,3 +291,10 @@ def test_what_was_shown_masked_is_not_taken_for_the_secret(program: Program) -> 
     assert "in the place of a secret" in error
     assert "payload" in program.error(*add, "--handler", "echo", "--payload", '{"token": "***"}')
     program(*add, "--handler", "echo", "--payload", '{"title": "*** sale ***"}')
+
+
+def test_a_cap_for_a_tenant_that_nobody_has_is_noted(program: Program) -> None:
+    """A slip in the name would cap nobody, and nobody would know."""
+    program("job", "add", "j", "--manual", "--handler", "echo", "--tenant", "acme")
+    assert program("tenant", "set", "acme", "--max-running", "1").err == ""
+    assert "no job of tenant acm" in program("tenant", "set", "acm", "--max-running", "1").err

@@ -44,6 +44,7 @@ def test_dead_runs_and_jobs_are_listed_by_a_filter(program: Program) -> None:
     program("dlq", "discard", run_id)
     assert jobs_of(program, "dlq", "list", "err:disk") == ["b"]
     assert jobs_of(program, "dlq", "list", "err:disk", "--discarded") == ["a"]
+    assert program("job", "list", "state:paused").out == "no jobs that fit\n"
     found = program.json("job", "list", "tenant:acme target:boom")
     assert [job["name"] for job in found] == ["b"]
 
@@ -101,7 +102,29 @@ def test_a_fault_in_a_filter_is_pointed_at(
     assert (caret.strip(), answer.out) == ("^", "")
 
 
+def test_a_negated_word_may_come_first(program: Program) -> None:
+    """It begins as an option does, and is none; whatever is an option stays one."""
+    program("job", "add", "j", "--manual", "--handler", "echo", "--tenant", "acme")
+    program("job", "run-now", "j", "--tenant", "acme")
+    assert program.json("run", "list", "-tenant:acme", "state:ready") == []
+    assert len(program.json("run", "list", "-tenant:default", "--limit", "5")) == 1
+    assert "No such option" in program.error("run", "list", "--tenat:x")
+
+
 def test_an_option_is_a_value_and_never_more_of_the_filter(program: Program) -> None:
     """What is no name is refused by the option that gave it."""
     assert "--tenant: 'a b' is not a name" in program.error("run", "list", "--tenant", "a b")
     assert program.json("dlq", "list", "--signature", 'x" state:dead') == []
+
+
+@pytest.mark.parametrize(
+    "word", ["-@late", '-"no net"', "-payload.orderId:7", "-payload.lines.0.id:7", "-State:done"]
+)
+def test_every_negated_term_is_a_word_of_the_filter(program: Program, word: str) -> None:
+    """The minus begins a term and no option, whatever stands behind it.
+
+    Source: `No such option '-p'` for an excluded field of a payload.
+    """
+    run_id = die(program, name="a")
+    found = program.json("run", "list", word, "--limit", "5")
+    assert [one["run_id"] for one in found] == [run_id]

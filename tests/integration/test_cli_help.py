@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from dynsched.cli.command import Group
 from dynsched.cli.main import main
 from tests.integration.program import ROOT, Program
 
@@ -123,3 +124,19 @@ def test_the_reference_names_every_command_and_option() -> None:
         common = {"--store", "--json", "--help", "--limit"}
         missing = {option for option in options - common if option not in text}
         assert missing == set(), path
+
+
+GROUPS = [(path, command) for path, command in ALL if isinstance(command, Group)]
+
+
+@pytest.mark.parametrize(("path", "group"), GROUPS, ids=ids)
+def test_a_group_tells_every_command_once_and_in_a_whole_sentence(
+    program: Program, path: tuple[str, ...], group: Group
+) -> None:
+    """By what people want to do; none is cut off, none is left out."""
+    told = [
+        name for names in (group.sections or {"": list(group.commands)}).values() for name in names
+    ]
+    assert sorted(told) == sorted(group.commands)
+    commands_told = program(*path, "--help").out.partition("\n  -h, --help")[2]
+    assert "...\n" not in commands_told

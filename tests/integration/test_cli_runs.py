@@ -92,7 +92,7 @@ def test_people_see_runs_in_a_table_with_their_errors(program: Program) -> None:
     die(program)
     answer = program("run", "list")
     heading, row = answer.out.splitlines()
-    assert heading.split()[:2] == ["STATE", "JOB"]
+    assert heading.split()[:3] == ["STATE", "TENANT", "JOB"]
     assert row.startswith("dead")
     assert "attempts spent - ValueError: no disk 7" in row
     assert "\x1b" not in answer.out
@@ -105,8 +105,7 @@ def test_a_run_is_shown_with_each_attempt(program: Program) -> None:
     (dead,) = program.json("dlq", "list")
     shown = program.json("run", "show", dead["run_id"])
     assert [each["outcome"] for each in shown["attempts"]] == ["failed", "failed"]
-    told = [(each["attempt"], each["outcome"]) for each in shown["attempts"]]
-    assert told == [(1, "failed"), (1, "replayed"), (2, "failed")]
+    assert [each["attempt"] for each in shown["attempts"]] == [1, 2]
     text = program("run", "show", dead["run_id"]).out
     assert text.count("Traceback") == 2
     assert "2 of 2 failures" in text
@@ -176,7 +175,7 @@ def test_the_dead_are_listed_by_job_tenant_and_group_of_errors(program: Program)
     other = die(program, "--tenant", "acme", name="b")
     groups = {run["signature"] for run in program.json("dlq", "list")}
     (group,) = groups
-    assert len(program.json("dlq", "list", "--signature", group)) == 2
+    assert len(program.json("dlq", "list", "--group", group)) == 2
     assert program.json("dlq", "list", "--signature", "0" * 12) == []
     (run,) = program.json("dlq", "list", "--tenant", "acme", "--job", "b")
     assert run["run_id"] == other
@@ -216,7 +215,7 @@ def test_statistics_tell_levels_the_oldest_due_run_and_who_works(program: Progra
     assert set(stats["cursor_lag_s"]) == {"due", "retry"}
     text = program("stats").out
     assert "none: nobody serves it" in text
-    assert "healthy, all minutes closed up to: due" in text
+    assert "keeps up; every minute is closed up to: due" in text
 
 
 NASTY = "\x1b]0;owned\x07 \x1b[2J\u202egnp.exe\u200b\r\nline"

@@ -43,8 +43,8 @@ def test_people_read_the_cause_first_and_what_to_type_last(program: Program) -> 
     assert lines[0].startswith("j is dead since ")
     assert "failed, the last with ValueError: no disk." in lines[0]
     assert f"  dynsched dlq replay {run_id}" in lines[lines.index("try") :]
-    assert lines[-1].startswith("spent; ")
-    assert lines[-1].endswith(" rows read")
+    assert lines[-1].startswith("cause: spent (")
+    assert lines[-1].endswith(" rows read)")
 
 
 def test_scripts_read_the_cause_as_a_code(program: Program) -> None:
@@ -148,3 +148,30 @@ def test_runs_and_instants_are_explained_on_dynamodb(moto_engine: Engine) -> Non
     instant = datetime(2150, 6, 1, tzinfo=UTC)
     assert views.why_instant("j", instant, "acme").cause is Cause.NEVER_NAMED
     parts.runner.close()
+
+
+def test_a_job_that_one_tenant_has_needs_no_tenant_to_be_looked_at(program: Program) -> None:
+    """Looking asks for no more than it takes; changing still asks whose job is meant."""
+    program("job", "add", "j", "--cron", "0 9 * * *", "--handler", "echo", "--tenant", "acme")
+    assert "tenant acme" in program("why", "j", "2020-01-01T09:00:00Z").out
+    assert program.json("job", "show", "j")["tenant"] == "acme"
+    assert program.json("run", "list", "--job", "j") == []
+    assert program.json("audit", "--of", "job:j")[0]["tenant"] == "acme"
+    assert "--tenant acme" in program.error("job", "pause", "j", "--reason", "x", code=3)
+
+
+def test_a_job_that_two_tenants_have_needs_a_tenant(program: Program) -> None:
+    """Nothing is guessed."""
+    for tenant in ("acme", "globex"):
+        program("job", "add", "j", "--manual", "--handler", "echo", "--tenant", tenant)
+    assert "tenants acme, globex have one" in program.error("job", "show", "j", code=3)
+    program("job", "show", "j", "--tenant", "globex")
+
+
+def test_an_instant_is_found_as_lists_show_it(program: Program) -> None:
+    """Lists show whole seconds, an interval's instants have parts of them."""
+    program("job", "add", "j", "--now", "--handler", "echo")
+    program.run_all()
+    (run,) = program.json("run", "list", "--job", "j")
+    seen = run["scheduled_for"][:19] + "Z"
+    assert program.json("why", "j", seen)["run_id"] == run["run_id"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dynsched_console.app import Console
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class ConsoleScreen(Screen[None]):
@@ -42,6 +43,7 @@ class ConsoleScreen(Screen[None]):
         super().__init__()
         self.composed = False
         self.loading_now = False
+        self.stale = False
         self.loaded_at: datetime | None = None
         self.failure = ""
 
@@ -81,7 +83,7 @@ class ConsoleScreen(Screen[None]):
     @property
     def usable(self) -> bool:
         """Return whether there are widgets to show something in."""
-        return self.composed and self.is_attached
+        return self.composed and bool(self.query(HeaderBar))
 
     # reading
 
@@ -103,7 +105,13 @@ class ConsoleScreen(Screen[None]):
         if self.loading_now or not self.usable:
             return
         self.loading_now = True
+        self.stale = False
         self._read()
+
+    def refresh_after_change(self) -> None:
+        """Read what holds after a change: a reading that is away may have been before it."""
+        self.stale = self.loading_now
+        self.refresh_now()
 
     @work(group="read", exit_on_error=False)
     async def _read(self) -> None:
@@ -119,15 +127,19 @@ class ConsoleScreen(Screen[None]):
         finally:
             self.loading_now = False
             self.refresh_frame()
+            if self.stale:
+                self.refresh_now()
 
     def fail(self, words: str) -> None:
         """Show a failure in the banner, or that there is none any more."""
         self.failure = words
         if not self.usable:
             return
-        when = "" if self.loaded_at is None else f" · shown is {self._age()} old"
-        more = "" if self.desk.paused else "; trying again"
-        self.query_one(Banner).say(words, f"{when}{more}" if words else "")
+        shown = "nothing could be read yet"
+        if self.loaded_at is not None:
+            shown = f"what is shown is {self._age()} old"
+        again = "ctrl-r tries again" if self.desk.paused else "trying again"
+        self.query_one(Banner).say(words, f"{shown}; {again}")
 
     def refresh_frame(self) -> None:
         """Draw the frame again: ages and modes."""
@@ -171,8 +183,35 @@ class ConsoleScreen(Screen[None]):
         else:
             if done:
                 self.notify(done, markup=False)
-        self.refresh_now()
+        self.refresh_after_change()
         return answer
+
+    async def change_each(
+        self, items: Sequence[U], change: Change, done: str, verb: Callable[[U, str], object]
+    ) -> None:
+        """Ask, then do it to one thing after the other; a refused one stops no other."""
+        yes = await self.confirm(change)
+        if yes is None:
+            return
+
+        def all_of_them() -> list[str]:
+            refused: list[str] = []
+            for item in items:
+                try:
+                    verb(item, yes.reason)
+                except DynschedError as error:
+                    refused.append(str(error))
+            return refused
+
+        refused = await self.change(all_of_them)
+        if refused is None:
+            return
+        count = len(items) - len(refused)
+        if count:
+            self.notify(f"{done} {count:,}", markup=False)
+        if refused:
+            words = refused[0] if len(refused) == 1 else f"{len(refused):,}, first: {refused[0]}"
+            self.notify(words, title="Refused", severity="error", markup=False)
 
     # keys
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from dynsched.cli.command import Command
@@ -13,8 +15,11 @@ from dynsched.cli.values import since_instant
 from dynsched.domain.audit import AuditEntry, check_target
 from dynsched.domain.filters import term_text
 from dynsched.domain.run import RUN_ID
+from dynsched.errors import NotFound
 from dynsched.services.documents import audit_document
 from dynsched.services.views import AuditQuery
+
+JOB_ID = re.compile(r"[0-9a-z]{13}")
 
 
 @click.command(
@@ -24,12 +29,13 @@ from dynsched.services.views import AuditQuery
         "audit",
         "audit 'actor:ann action:run.replay,run.discard' --since 7d",
         "audit --of RUN_ID",
+        "audit --of job:nightly",
         "audit 'outcome:begun,refused' --json",
     ),
 )
 @filter_argument
 @click.option(
-    "--of", metavar="TARGET", help="About run:ID, job:ID, batch:ID, tenant:NAME or store."
+    "--of", metavar="TARGET", help="About run:ID, job:NAME or ID, batch:ID, tenant:NAME or store."
 )
 @click.option("--since", metavar="WHEN", help="A duration back (6h) or an ISO instant.")
 @paging_options
@@ -55,8 +61,7 @@ def audit_command(
     """
     terms = list(words)
     if of is not None:
-        target = f"run:{of}" if RUN_ID.fullmatch(of) else of
-        terms.append(term_text("target", check_target(target)))
+        terms.append(term_text("target", check_target(_target(runtime, of))))
     query = AuditQuery(
         filter=" ".join(terms),
         since=None if since is None else since_instant(since, runtime.now(), "--since"),
@@ -68,8 +73,27 @@ def audit_command(
     if as_json:
         print_json([audit_document(entry) for entry in found.items])
     else:
-        _print_entries(runtime, found.items)
+        _print_entries(runtime, found.items, more=found.cursor is not None)
     print_status(found)
+
+
+def _target(runtime: Runtime, of: str) -> str:
+    """Return a target as the audit names it: a job by its id, though people know its name.
+
+    Raises:
+        NotFound: it is a job's name, and none or more than one tenant has such a job.
+    """
+    if RUN_ID.fullmatch(of):
+        return f"run:{of}"
+    kind, _, name = of.partition(":")
+    if kind != "job" or not name:
+        return of
+    try:
+        return f"job:{runtime.find_any_job(name, None).job_id}"
+    except NotFound:
+        if JOB_ID.fullmatch(name):
+            return of  # the audit is kept longer than a job that was deleted
+        raise
 
 
 def _target_words(entry: AuditEntry) -> str:
@@ -78,7 +102,7 @@ def _target_words(entry: AuditEntry) -> str:
     return f"{entry.target} ({job})" if job else entry.target
 
 
-def _print_entries(runtime: Runtime, entries: tuple[AuditEntry, ...]) -> None:
+def _print_entries(runtime: Runtime, entries: tuple[AuditEntry, ...], *, more: bool) -> None:
     now = runtime.now()
     rows = [
         (
@@ -92,5 +116,8 @@ def _print_entries(runtime: Runtime, entries: tuple[AuditEntry, ...]) -> None:
         for entry in entries
     ]
     print_table(
-        ("AT", "ACTOR", "ACTION", "OUTCOME", "TARGET", "WHAT"), rows, empty="no entries that fit"
+        ("AT", "ACTOR", "ACTION", "OUTCOME", "TARGET", "WHAT"),
+        rows,
+        empty="no entries that fit",
+        more=more,
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, TextIO
 
@@ -17,6 +18,8 @@ from dynsched.domain.access import Role
 from dynsched.errors import DynschedError, FilterError, InvalidInput, NotInitialised
 
 INTERRUPTED = 130
+SENTENCE = 200  # characters of a first sentence that a list of commands shows
+NEGATED = re.compile(r"-(?:[A-Za-z][A-Za-z_-]*(?:\.[^\s:,\"]*)?:|[@\"]).*", re.DOTALL)
 
 # Fields of the domain's errors that have another name on the command line.
 NAMES: dict[str, tuple[str, ...]] = {
@@ -116,6 +119,14 @@ class Command(click.Command):
         self.examples = examples
         self.params += [store_option(), *access_options()]
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; `-tenant:acme` is a word of a filter and no option."""
+        if any(param.name == "words" for param in self.params) and "--" not in args:
+            negated = [word for word in args if NEGATED.fullmatch(word)]
+            if negated:
+                args = [*(word for word in args if word not in negated), "--", *negated]
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command.
 
@@ -138,21 +149,36 @@ class Group(click.Group):
 
     Args:
         examples: command lines without `dynsched`, shown at the end of the help.
+        sections: names of commands in the order in which the help tells them, by heading.
     """
 
     command_class = Command
     group_class = type
     outermost = False
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **attributes: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        examples: Sequence[str] = (),
+        sections: Mapping[str, Sequence[str]] | None = None,
+        **attributes: Any,
+    ) -> None:
         super().__init__(*args, **attributes)
         self.examples = examples
+        self.sections = sections
         self.params += [store_option(), *access_options(hidden=not self.outermost)]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
         super().format_epilog(ctx, formatter)
         write_examples(self.examples, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, each with the whole first sentence of its help."""
+        for heading, names in (self.sections or {"Commands": self.list_commands(ctx)}).items():
+            rows = [(name, self.commands[name].get_short_help_str(SENTENCE)) for name in names]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
 
 def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
@@ -193,8 +219,8 @@ class Program(Group):
 
 def as_typed(error: DynschedError, params: Sequence[click.Parameter]) -> DynschedError:
     """Return the error, the field of an `InvalidInput` as the option or argument people typed."""
-    if not isinstance(error, InvalidInput):
-        return error
+    if not isinstance(error, InvalidInput) or isinstance(error, FilterError):
+        return error  # a filter's fault is pointed at
     head = error.field
     for separator in ".[":
         head = head.partition(separator)[0]
@@ -229,7 +255,9 @@ def report(error: DynschedError | click.ClickException) -> int:
     else:
         message, code = str(error), error.exit_code
         if isinstance(error, NotInitialised) and "dynsched init" in message:
-            message += " (`dynsched up` does it by itself)"
+            message += (
+                " (`up` does it by itself), or name another one with --store or DYNSCHED_STORE"
+            )
     print_error(message)
     if isinstance(error, FilterError):
         _print_pointer(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -21,8 +22,10 @@ from dynsched.cli.show import print_dead, print_run_detail
 from dynsched.cli.tables import print_json, print_status
 from dynsched.domain.filters import GROUPS, parse, term_text
 from dynsched.domain.run import Run, RunState
-from dynsched.errors import DynschedError, IllegalTransition, StoreError
+from dynsched.errors import DynschedError, IllegalTransition, InvalidInput, StoreError
 from dynsched.services.documents import run_detail_document, run_document
+
+TERM = re.compile(r"@|-?[a-z][a-z_.]*:")  # how a filter's term begins, and no id of a run
 
 
 @click.group(
@@ -39,14 +42,16 @@ def dlq_group() -> None:
     examples=(
         "dlq list",
         "dlq list 'dead:>-1h err:timeout'",
-        "dlq list --signature 3f2a91c0de11",
+        "dlq list group:3f2a91c0de11",
         "dlq list --discarded",
     ),
 )
 @filter_argument
 @tenant_filter
 @click.option("--job", metavar="NAME", help="Only this job's; a name or an id.")
-@click.option("--signature", metavar="GROUP", help="Only of this group of errors.")
+@click.option(
+    "--group", "--signature", "group", metavar="GROUP", help="Only of this group of errors."
+)
 @click.option("--discarded", is_flag=True, help="Those that were discarded, instead.")
 @paging_options
 @json_option
@@ -58,7 +63,7 @@ def list_(
     words: tuple[str, ...],
     tenant: str | None,
     job: str | None,
-    signature: str | None,
+    group: str | None,
     discarded: bool,
     limit: int,
     cursor: str | None,
@@ -67,8 +72,8 @@ def list_(
 ) -> None:
     """List the dead runs that fit FILTER, newest first; equal errors have the same group."""
     terms = [*words, *run_terms(runtime, job=job, tenant=tenant)]
-    if signature:
-        terms.append(term_text("group", signature))
+    if group:
+        terms.append(term_text("group", group))
     if discarded:
         terms.append(term_text("is", "discarded"))
     found = runtime.views.find_runs(
@@ -81,7 +86,7 @@ def list_(
     if as_json:
         print_json([run_document(run, job_name=names.get(run.job_id)) for run in found.items])
     else:
-        print_dead(found.items, names, runtime.now())
+        print_dead(found.items, names, runtime.now(), more=found.cursor is not None)
     print_status(found)
 
 
@@ -110,7 +115,11 @@ def show(runtime: Runtime, /, *, run_id: str, as_json: bool) -> None:
 @json_option
 @pass_runtime
 def replay(runtime: Runtime, /, *, run_ids: tuple[str, ...], reason: str, as_json: bool) -> None:
-    """Bring dead runs back: the same row and idempotency key, earlier attempts kept."""
+    """Bring dead runs back: the same row and idempotency key, earlier attempts kept.
+
+    Many, or all that fit a filter, are better brought back at a pace: see `replay preview`.
+    """
+    _refuse_filter(run_ids, "`dynsched replay preview FILTER` replays what fits")
     verb = partial(runtime.operations.replay, reason=reason)
     _each(runtime, run_ids, verb, "replayed", as_json=as_json)
 
@@ -122,6 +131,7 @@ def replay(runtime: Runtime, /, *, run_ids: tuple[str, ...], reason: str, as_jso
 @pass_runtime
 def discard(runtime: Runtime, /, *, run_ids: tuple[str, ...], reason: str, as_json: bool) -> None:
     """Hide dead runs; they can be restored until they expire."""
+    _refuse_filter(run_ids, "`dynsched dlq list FILTER` shows the ids")
     verb = partial(runtime.operations.discard, reason=reason)
     _each(runtime, run_ids, verb, "discarded", as_json=as_json)
 
@@ -135,6 +145,17 @@ def restore(runtime: Runtime, /, *, run_ids: tuple[str, ...], reason: str, as_js
     """Show discarded runs again."""
     verb = partial(runtime.operations.restore, reason=reason)
     _each(runtime, run_ids, verb, "restored", as_json=as_json)
+
+
+def _refuse_filter(words: tuple[str, ...], mend: str) -> None:
+    """Say what to do instead to somebody who gave a filter where ids are wanted.
+
+    Raises:
+        InvalidInput: one of the words is a term of a filter.
+    """
+    for word in words:
+        if TERM.match(word):
+            raise InvalidInput("run", f"{word!r} is a filter and no run id", mend)
 
 
 def _each(

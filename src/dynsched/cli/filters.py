@@ -13,11 +13,11 @@ def run_terms(runtime: Runtime, *, job: str | None, tenant: str | None) -> list[
 
     Raises:
         InvalidInput: the tenant is no name.
-        NotFound: there is no such job.
+        NotFound: there is no such job, or several tenants have one.
     """
     terms = tenant_terms(tenant)
     if job is not None:
-        found = runtime.find_any_job(job, tenant or "default")
+        found = runtime.find_any_job(job, tenant)
         terms.append(term_text("job", found.job_id))
     return terms
 

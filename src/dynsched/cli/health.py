@@ -79,15 +79,15 @@ def groups_command(
     """List the errors that runs died of, those with most runs first.
 
     Runs whose errors differ only in numbers, ids, quoted texts, addresses and paths are one group.
-    With FILTER the groups are those of the dead runs that fit. `dlq list --signature` lists a
-    group's runs.
+    With FILTER the groups are those of the dead runs that fit. `dlq list group:GROUP` lists a
+    group's runs, `replay preview group:GROUP` is the way to bring them all back.
     """
     given = parse(" ".join(words), GROUPS)
     found = runtime.views.groups(given, limit=limit, cursor=cursor)
     if as_json:
         print_json([group_document(group) for group in found.items])
     else:
-        _print_groups(runtime, found.items)
+        _print_groups(runtime, found.items, more=found.cursor is not None)
     print_status(found)
 
 
@@ -142,7 +142,7 @@ def _print_tenants(health: Health) -> None:
         )
         for line in health.top_tenants
     ]
-    print_table(("TENANT", "WAITING", "RUNNING", "STARTED 5m", "DIED 1h"), rows, empty="")
+    print_table(("TENANT", "WAITING", "RUNNING", "TRIES 5m", "DIED 1h"), rows, empty="")
 
 
 def _delay_words(delay: Delay) -> str:
@@ -150,7 +150,7 @@ def _delay_words(delay: Delay) -> str:
         return "no run started in the last 5 min"
     return (
         f"p50 {span(delay.p50)}, p95 {span(delay.p95)}, longest {span(delay.max)}"
-        f" ({delay.samples:,} started in the last 5 min)"
+        f" ({delay.samples:,} first tries in the last 5 min)"
     )
 
 
@@ -170,7 +170,7 @@ def _ago(health: Health, group: ErrorGroup) -> str:
     return distance(group.last_seen, health.at)
 
 
-def _print_groups(runtime: Runtime, groups: Iterable[ErrorGroup]) -> None:
+def _print_groups(runtime: Runtime, groups: Iterable[ErrorGroup], *, more: bool) -> None:
     found, now = list(groups), runtime.now()
     names = runtime.views.job_names(
         list({job_id for group in found for job_id in list(group.jobs)[:NAMES_SHOWN]})
@@ -189,7 +189,7 @@ def _print_groups(runtime: Runtime, groups: Iterable[ErrorGroup]) -> None:
         for group in found
     ]
     headers = ("GROUP", "DEAD", "FIRST", "LAST", "AGAIN", "TENANTS", "JOBS", "ERROR")
-    print_table(headers, rows, empty="no dead runs")
+    print_table(headers, rows, empty="no dead runs", more=more)
 
 
 def _most(counts: Iterable[str]) -> str:

@@ -30,6 +30,7 @@ from dynsched.cli.options import (
     tag_filter,
     target_options,
     tenant_filter,
+    tenant_of_seen,
     tenant_option,
     typed_values,
 )
@@ -140,18 +141,19 @@ def list_(
     if as_json:
         print_json([job_document(job, now) for job in found.items])
     else:
-        print_jobs(found.items, now)
+        more = found.cursor is not None
+        print_jobs(found.items, now, filtered=bool(terms) or cursor is not None, more=more)
     print_status(found)
 
 
 @job_group.command("show", examples=("job show nightly", "job show report --tenant acme --json"))
 @click.argument("name", metavar="NAME")
-@tenant_option
+@tenant_of_seen
 @json_option
 @pass_runtime
-def show(runtime: Runtime, /, *, name: str, tenant: str, as_json: bool) -> None:
+def show(runtime: Runtime, /, *, name: str, tenant: str | None, as_json: bool) -> None:
     """Show the job NAME (or its id): its definition, next instants and newest runs."""
-    detail = runtime.views.show_job(runtime.find_job(name, tenant))
+    detail = runtime.views.show_job(runtime.views.find_job_of_any(name, tenant))
     lacks = runtime.views.lacks(detail.runs)
     if as_json:
         print_json(job_detail_document(detail, runtime.now(), lacks))

@@ -29,16 +29,24 @@ from dynsched.cli.why import why_command
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     examples=(
         "up --demo",
+        "health",
         "job add ping --every 5m --http https://example.org/ping --method GET",
-        "import crontab /etc/crontab --system --dry-run",
-        "run list --job ping",
+        "run list job:ping",
+        "why RUN_ID",
     ),
+    sections={
+        "See what is going on": ("health", "groups", "run", "why", "stats", "tui"),
+        "Mend it": ("dlq", "replay", "audit"),
+        "Say what is to run": ("job", "import", "next", "tenant"),
+        "Run the scheduler": ("up", "dispatcher", "worker", "reaper", "init", "resize"),
+    },
 )
 @click.version_option(__version__, prog_name="dynsched")
 def main() -> None:
     """Schedule jobs: cron, interval, delayed and one-off, with retries and a dead-letter queue.
 
-    Everything lies in one store: a SQLite file in the working directory, or DynamoDB.
+    Everything lies in one store: a SQLite file in the working directory, or DynamoDB. Something is
+    wrong? Begin with `dynsched health`.
     """
     configure_logging("warning")
 

@@ -69,6 +69,9 @@ tenant_filter = click.option("--tenant", metavar="NAME", help="Only this tenant'
 tenant_option = click.option(
     "--tenant", metavar="NAME", default="default", show_default=True, help="Whose job it is."
 )
+tenant_of_seen = click.option(
+    "--tenant", metavar="NAME", help="Whose job it is; default the only tenant that has it."
+)
 tag_filter = click.option(
     "--tag", "tag", type=TAG, multiple=True, metavar="K=V", help="Only with this tag; repeatable."
 )

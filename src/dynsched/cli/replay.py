@@ -15,7 +15,13 @@ from dynsched.cli.options import (
     reason_option,
     together,
 )
-from dynsched.cli.replay_show import print_batch, print_batches, print_entries, progress
+from dynsched.cli.replay_show import (
+    UNATTENDED,
+    print_batch,
+    print_batches,
+    print_entries,
+    progress,
+)
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.tables import print_json, print_status
 from dynsched.cli.values import PAYLOAD, ParamType, is_terminal
@@ -34,6 +40,7 @@ from dynsched.services.documents import run_document
 WATCH_S = 1.0
 NOT_DONE = 1  # exit code of a watch that ends otherwise than with everything moved or skipped
 NO_LIMIT = "none"
+NEWEST = 20  # batches among which the one under way is looked for
 
 
 @click.group(
@@ -44,6 +51,12 @@ NO_LIMIT = "none"
         "replay confirm BATCH --reason 'the disk has room again' --count 240 --wait",
         "replay status BATCH --watch",
     ),
+    sections={
+        "In this order": ("preview", "confirm", "status", "entries"),
+        "While it runs": ("pause", "resume", "pace", "abort"),
+        "Afterwards": ("rest", "list"),
+        "One run": ("as-new", "edit"),
+    },
 )
 def replay_group() -> None:
     """Bring many dead runs back: what a preview has frozen, once, at a pace.
@@ -163,7 +176,7 @@ def _show_draft(runtime: Runtime, batch: Batch, *, as_json: bool) -> None:
 
 def _print(runtime: Runtime, batch_id: str) -> None:
     detail = runtime.views.batch(batch_id)
-    names = runtime.views.job_names(list(detail.batch.counts.get("job", {})))
+    names = runtime.views.job_labels(list(detail.batch.counts.get("job", {})))
     print_batch(detail, names, runtime.now())
 
 
@@ -199,7 +212,9 @@ def confirm(
         reason, count = _ask(runtime, batch_id, reason)
     batch = runtime.operations.confirm_replay(batch_id, reason=reason, count=count)
     if not as_json:
-        click.echo(f"started {batch_id}: {batch.planned:,} dead runs")
+        click.echo(f"started {batch_id}: {batch.planned:,} dead runs; `up` or `reaper` moves them")
+        if not wait:
+            click.echo(f"to follow it: dynsched replay status {batch_id} --watch")
     if wait:
         _watch(runtime, batch_id, as_json=as_json)
     elif as_json:
@@ -232,15 +247,13 @@ def _ask(runtime: Runtime, batch_id: str, reason: str) -> tuple[str, int | None]
 @json_option
 @pass_runtime
 def status(runtime: Runtime, /, *, batch_id: str | None, watch: bool, as_json: bool) -> None:
-    """Show BATCH, by default the newest: what it moved, skipped and left, and what died again.
+    """Show BATCH: what it moved, skipped and left, and what died again.
 
-    With --watch the exit code is 1 unless all went well.
+    Without BATCH the newest that is running or paused, else the newest. With --watch the exit code
+    is 1 unless all went well.
     """
     if batch_id is None:
-        found = runtime.views.batches(limit=1).items
-        if not found:
-            raise NotFound("batch", "newest", "`dynsched replay preview` makes one")
-        batch_id = found[0].batch_id
+        batch_id = _present(runtime)
     if watch:
         _watch(runtime, batch_id, as_json=as_json)
     elif as_json:
@@ -249,15 +262,28 @@ def status(runtime: Runtime, /, *, batch_id: str | None, watch: bool, as_json: b
         _print(runtime, batch_id)
 
 
+def _present(runtime: Runtime) -> str:
+    """Return the batch that people mean who name none: one under way, rather than a later draft.
+
+    Raises:
+        NotFound: there is none.
+    """
+    found = runtime.views.batches(limit=NEWEST).items
+    if not found:
+        raise NotFound("batch", "newest", "`dynsched replay preview` makes one")
+    under_way = (one for one in found if one.state in (BatchState.RUNNING, BatchState.PAUSED))
+    return next(under_way, found[0]).batch_id
+
+
 def _watch(runtime: Runtime, batch_id: str, *, as_json: bool) -> None:
     """Show progress until a batch ends or pauses, then end with an exit code.
 
     One line is written over and over on a terminal; elsewhere a line for each change.
     """
     over = is_terminal() and not as_json
-    shown = ""
+    shown, told = "", False
     while True:
-        detail = runtime.views.batch(batch_id)
+        detail = runtime.views.batch(batch_id, sample=0)
         state = detail.batch.state
         line = progress(detail, bar=True)
         if over:
@@ -265,13 +291,16 @@ def _watch(runtime: Runtime, batch_id: str, *, as_json: bool) -> None:
         elif line != shown and not as_json:
             click.echo(line)
         shown = line
+        if detail.unattended and not told:
+            told = True
+            click.echo(f"{chr(10) * over}warning: {UNATTENDED}", err=True)
         if state is not BatchState.RUNNING and (detail.batch.settled or not detail.batch.ended):
             break
         runtime.clock.wait(WATCH_S)
     if over:
         click.echo("")
     if as_json:
-        print_json(batch_detail_document(detail))
+        print_json(batch_detail_document(runtime.views.batch(batch_id)))
     elif detail.batch.why:
         click.echo(f"{state.value}: {detail.batch.why}")
     well = state is BatchState.FINISHED and not detail.batch.failed
@@ -340,7 +369,10 @@ def entries(
 @json_option
 @pass_runtime
 def pause(runtime: Runtime, /, *, batch_id: str, reason: str, as_json: bool) -> None:
-    """Stop moving entries of BATCH until it is resumed."""
+    """Stop moving entries of BATCH until it is resumed.
+
+    What the step under way has begun is still moved.
+    """
     _changed(runtime.operations.pause_replay(batch_id, reason=reason), as_json=as_json)
 
 

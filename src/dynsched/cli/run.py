@@ -104,7 +104,7 @@ def list_(
         ]
         print_json(documents)
     else:
-        print_runs(found.items, names, now, lacks)
+        print_runs(found.items, names, now, lacks, more=found.cursor is not None)
     print_status(found)
 
 

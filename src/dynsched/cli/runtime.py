@@ -134,13 +134,15 @@ class Runtime:
         """
         return self.views.find_job(name_or_id, tenant)
 
-    def find_any_job(self, name_or_id: str, tenant: str) -> Job:
-        """Return a job by its name in a tenant, or by its id; by that also a deleted one.
+    def find_any_job(self, name_or_id: str, tenant: str | None) -> Job:
+        """Return a job to look at by its name, or by its id; by that also a deleted one.
+
+        With no tenant a name finds the default tenant's job, else that of the one which has it.
 
         Raises:
-            NotFound: there is none.
+            NotFound: there is none, or several tenants have one.
         """
-        return self.views.find_job(name_or_id, tenant, deleted=True)
+        return self.views.find_job_of_any(name_or_id, tenant, deleted=True)
 
 
 pass_runtime = click.make_pass_decorator(Runtime, ensure=True)

@@ -258,6 +258,7 @@ def _step_once(stepper: BatchStepper) -> None:
         report = stepper.step()
         moved, skipped = moved + report.moved, skipped + report.skipped + report.failed
         again = report.again
+    stepper.close()
     if moved or skipped:
         click.echo(f"replay batches: {moved} dead runs moved, {skipped} skipped")
 
@@ -316,7 +317,7 @@ def _greet(url: str, *, made: bool, demo: bool, queues: Sequence[str], web: str)
         click.echo(f"web      {web}")
     click.echo("try      in another terminal; Ctrl-C here stops it and keeps everything")
     add = "job add hello --every 10s --http http://localhost:8000/"
-    tries = ("run list", "stats", "dlq list" if demo else add)
+    tries = ("run list", "health", "dlq list" if demo else add)
     for command in tries:
         click.echo(f"         dynsched {command}{store}")
     sys.stdout.flush()

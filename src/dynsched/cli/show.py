@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from datetime import datetime, timedelta
 
 import click
@@ -20,21 +19,23 @@ from dynsched.cli.tables import (
 )
 from dynsched.cli.visible import visible
 from dynsched.domain.instants import from_ms
-from dynsched.domain.job import Job, JobState, Policies
-from dynsched.domain.recurrence import Schedule
-from dynsched.domain.retry import RetryPolicy
+from dynsched.domain.job import Job, JobState
+from dynsched.domain.job_words import policies_words, schedule_words
 from dynsched.domain.run import Run, RunState
 from dynsched.services.capacity import why_words
 from dynsched.services.job_views import JobDetail, coming
 from dynsched.services.operations import Changed
 from dynsched.services.run_views import RunDetail, moment
-from dynsched.storage.runs import PEOPLES, Attempt, ProgressNote
+from dynsched.storage.runs import Attempt, ProgressNote
 
+_NO_JOBS = "no jobs (`dynsched job add --help` shows how to make one)"
 PAYLOAD_SHOWN = 2_000  # characters of a payload that people are shown
 
 
-def print_jobs(jobs: Sequence[Job], now: datetime) -> None:
-    """Write a table of jobs."""
+def print_jobs(
+    jobs: Sequence[Job], now: datetime, *, filtered: bool = False, more: bool = False
+) -> None:
+    """Write a table of jobs; `filtered` if only some were asked for, `more` if there may be."""
     rows = []
     for job in jobs:
         ahead = coming(job, now, 1)
@@ -45,16 +46,9 @@ def print_jobs(jobs: Sequence[Job], now: datetime) -> None:
     print_table(
         ("STATE", "TENANT", "NAME", "NEXT", "SCHEDULE", "WHAT"),
         rows,
-        empty="no jobs (`dynsched job add --help` shows how to make one)",
+        empty="no jobs that fit" if filtered else _NO_JOBS,
+        more=more,
     )
-
-
-def schedule_words(schedule: Schedule | None, *, short: bool = False) -> str:
-    """Return a schedule in words, one line; `short` leaves out what an interval counts from."""
-    if schedule is None:
-        return "by hand"
-    words = schedule.describe()
-    return words.partition(", counted from")[0] if short else words
 
 
 def print_job(job: Job, now: datetime, *, title: str) -> None:
@@ -117,33 +111,6 @@ def print_job_detail(detail: JobDetail, now: datetime, lacks: Mapping[str, str])
     print_runs(detail.runs, {job.job_id: job.name}, now, lacks)
 
 
-def policies_words(policies: Policies) -> str:
-    """Return the choices that differ from the defaults.
-
-    >>> policies_words(Policies(timeout=None, share_by_job=True))
-    'timeout none, share_by_job'
-    """
-    plain, words = Policies(), []
-    for one in fields(Policies):
-        value = getattr(policies, one.name)
-        if value == getattr(plain, one.name):
-            continue
-        if isinstance(value, RetryPolicy):
-            words.append(_retry_words(value))
-        elif value is True:
-            words.append(one.name)
-        else:
-            shown = span(value) if isinstance(value, timedelta) else value
-            words.append(f"{one.name} {'none' if value is None else shown}")
-    return ", ".join(words) or "defaults"
-
-
-def _retry_words(retry: RetryPolicy) -> str:
-    back_off = f"back-off {span(retry.base)} times {retry.factor:g} up to {span(retry.cap)}"
-    rules = f", {len(retry.rules)} rules" if retry.rules else ""
-    return f"at most {retry.max_attempts} attempts, {back_off}{rules}"
-
-
 def _payload(text: str | None) -> str:
     if text is None:
         return ""
@@ -151,12 +118,26 @@ def _payload(text: str | None) -> str:
 
 
 def print_runs(
-    runs: Sequence[Run], names: Mapping[str, str], now: datetime, lacks: Mapping[str, str]
+    runs: Sequence[Run],
+    names: Mapping[str, str],
+    now: datetime,
+    lacks: Mapping[str, str],
+    *,
+    more: bool = False,
 ) -> None:
-    """Write a table of runs; a leased one with the attempt that is under way."""
+    """Write a table of runs; a leased one with the attempt that is under way.
+
+    Args:
+        runs: the runs.
+        names: of their jobs, by id.
+        now: the present instant.
+        lacks: what no living worker has, by run.
+        more: not all that was searched was looked at.
+    """
     rows = [
         (
             run.state.value,
+            run.tenant,
             names.get(run.job_id, run.job_id),
             stamp(run.scheduled_for),
             _moment_words(run, now),
@@ -167,17 +148,22 @@ def print_runs(
         for run in runs
     ]
     print_table(
-        ("STATE", "JOB", "SCHEDULED FOR", "WHEN", "ATTEMPT", "RUN", "WHY"), rows, empty="no runs"
+        ("STATE", "TENANT", "JOB", "SCHEDULED FOR", "WHEN", "ATTEMPT", "RUN", "WHY"),
+        rows,
+        empty="no runs",
+        more=more,
     )
 
 
-def print_dead(runs: Sequence[Run], names: Mapping[str, str], now: datetime) -> None:
-    """Write a table of dead runs with the signature that groups equal errors."""
+def print_dead(
+    runs: Sequence[Run], names: Mapping[str, str], now: datetime, *, more: bool = False
+) -> None:
+    """Write a table of dead runs with the group of their errors; `more` as in `print_runs`."""
     rows = [
         (
             run.signature or "-",
-            names.get(run.job_id, run.job_id),
             run.tenant,
+            names.get(run.job_id, run.job_id),
             _moment_words(run, now),
             str(run.attempt),
             run.run_id,
@@ -186,7 +172,10 @@ def print_dead(runs: Sequence[Run], names: Mapping[str, str], now: datetime) -> 
         for run in runs
     ]
     print_table(
-        ("GROUP", "JOB", "TENANT", "DIED", "ATTEMPT", "RUN", "WHY"), rows, empty="no dead runs"
+        ("GROUP", "TENANT", "JOB", "DIED", "ATTEMPT", "RUN", "WHY"),
+        rows,
+        empty="no dead runs",
+        more=more,
     )
 
 
@@ -271,7 +260,7 @@ def _print_attempt(attempt: Attempt) -> None:
     started = "" if attempt.started_at is None else f", started {stamp(attempt.started_at)}"
     error = ": ".join(filter(None, (attempt.error_type, attempt.message)))
     click.echo("")
-    if attempt.outcome in PEOPLES:
+    if attempt.by_people:
         _print_deed(attempt)
         return
     click.echo(

@@ -134,7 +134,7 @@ def resize_command(
 @json_option
 @pass_runtime
 def stats_command(runtime: Runtime, /, *, as_json: bool) -> None:
-    """Show levels: what waits, since when, who works, how far the dispatcher is.
+    """Count what waits in each queue, who serves it, and how far the dispatcher is.
 
     Each level is counted up to 10,000; more shows as 10,000+.
     """
@@ -185,5 +185,5 @@ def _dispatch_words(lags: Mapping[str, timedelta | None]) -> str:
         return "not begun: no dispatcher has run yet"
     words = ", ".join(f"{kind} {span(lag)} ago" for kind, lag in known.items())
     if max(known.values()) <= LAG_HEALTHY:
-        return f"healthy, all minutes closed up to: {words}"
+        return f"keeps up; every minute is closed up to: {words}"
     return f"behind, minutes closed only up to: {words}; does a dispatcher run?"

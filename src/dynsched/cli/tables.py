@@ -38,7 +38,8 @@ COLOURS = {
     "done": "green",
 }
 GAP = "  "
-LAST_COLUMN_MIN = 20
+LAST_COLUMN_MIN = 40
+INDENT = "    "
 
 
 def print_json(document: object) -> None:
@@ -51,33 +52,56 @@ def coloured() -> bool:
     return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> None:
+def print_table(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str, more: bool = False
+) -> None:
     """Write an aligned table; its last column is cut at a terminal's edge.
+
+    Where the columns have no room side by side there, the last ones go below the others, each on
+    a line of its own that names it, so that an id is never torn in two.
 
     Args:
         headers: names of the columns.
         rows: a text for each column; what a terminal must not see is made visible here.
         empty: what to say instead of a table without rows.
+        more: the search behind the rows has not come to its end, so that none is no answer yet.
     """
     shown = [[visible(cell) for cell in row] for row in rows]
     if not shown:
-        click.echo(empty)
+        click.echo(f"{empty} so far: not all rows were looked at" if more else empty)
         return
     columns = list(zip(headers, *shown, strict=True))
     widths = [max(map(width, column)) for column in columns]
-    room = _room(widths)
+    wide = shutil.get_terminal_size().columns if is_terminal() else 0
+    beside = _beside(widths, wide) if wide else len(widths)
     for number, row in enumerate([list(headers), *shown]):
         cells = [cell + " " * (size - width(cell)) for cell, size in zip(row, widths, strict=True)]
-        cells[-1] = cut(row[-1], room) if room else row[-1]
-        click.echo(GAP.join(_tinted(cell, heading=number == 0) for cell in cells).rstrip())
+        if beside == len(widths):
+            taken = sum(widths[:-1]) + len(GAP) * (len(widths) - 1)
+            cells[-1] = cut(row[-1], wide - taken) if wide else row[-1]
+        line = [_tinted(cell, heading=number == 0) for cell in cells[:beside]]
+        click.echo(GAP.join(line).rstrip())
+        if number:
+            _print_below(headers[beside:], row[beside:], wide)
 
 
-def _room(widths: Sequence[int]) -> int:
-    """Return the columns left for the last cell on a terminal; 0 for no limit."""
-    if not is_terminal():
-        return 0
-    taken = sum(widths[:-1]) + len(GAP) * (len(widths) - 1)
-    return max(shutil.get_terminal_size().columns - taken, LAST_COLUMN_MIN)
+def _beside(widths: Sequence[int], wide: int) -> int:
+    """Return how many columns go side by side; the last is cut only if much of it is left."""
+    taken = [sum(widths[:number]) + len(GAP) * number for number in range(len(widths))]
+    if wide - taken[-1] >= min(widths[-1], LAST_COLUMN_MIN):
+        return len(widths)
+    fitting = [number for number in range(1, len(widths)) if taken[number] - len(GAP) <= wide]
+    return max(fitting, default=1)
+
+
+def _print_below(headers: Sequence[str], cells: Sequence[str], wide: int) -> None:
+    """Write cells that have no room beside the others; an empty one says nothing."""
+    size = max(map(width, headers), default=0)
+    room = max(wide - len(INDENT) - size - len(GAP), 1)
+    for place, (name, cell) in enumerate(zip(headers, cells, strict=True), 1):
+        if cell:
+            shown = cut(cell, room) if place == len(cells) else cell
+            click.echo(f"{INDENT}{name.lower():<{size}}{GAP}{shown}")
 
 
 def _tinted(cell: str, *, heading: bool) -> str:

@@ -9,6 +9,7 @@ from dynsched.cli.options import json_option, reason_option
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.tables import print_json, print_notes, print_table
 from dynsched.cli.values import CAP
+from dynsched.domain.filters import term_text
 from dynsched.services.documents import tenant_document
 
 
@@ -37,6 +38,8 @@ def set_(
     else:
         cap = "no cap" if found.max_running is None else f"at most {found.max_running} running"
         click.echo(f"{found.name}: {cap}")
+    if not runtime.views.find_jobs(term_text("tenant", found.name), limit=1).items:
+        click.echo(f"note: no job of tenant {found.name} was found; is it its name?", err=True)
 
 
 @tenant_group.command("list", examples=("tenant list", "tenant list --json"))

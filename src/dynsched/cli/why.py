@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dynsched.cli.command import Command
-from dynsched.cli.options import json_option, tenant_option
+from dynsched.cli.options import json_option, tenant_of_seen
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.tables import distance, print_json
 from dynsched.cli.values import parse_instant
@@ -30,11 +30,11 @@ EXAMPLE = "2026-03-01T09:00:00Z"
 )
 @click.argument("subject", metavar="RUN_ID|JOB")
 @click.argument("instant", required=False)
-@tenant_option
+@tenant_of_seen
 @json_option
 @pass_runtime
 def why_command(
-    runtime: Runtime, /, *, subject: str, instant: str | None, tenant: str, as_json: bool
+    runtime: Runtime, /, *, subject: str, instant: str | None, tenant: str | None, as_json: bool
 ) -> None:
     """Explain where a run is and why: RUN_ID, or JOB with an ISO INSTANT of it.
 
@@ -48,7 +48,9 @@ def why_command(
         _print(explained)
 
 
-def _explained(runtime: Runtime, subject: str, instant: str | None, tenant: str) -> Explanation:
+def _explained(
+    runtime: Runtime, subject: str, instant: str | None, tenant: str | None
+) -> Explanation:
     """Return the explanation that was asked for.
 
     Raises:
@@ -81,4 +83,4 @@ def _print(explained: Explanation) -> None:
         click.echo("\ntry")
         for hint in explained.hints:
             click.echo(f"  {visible(hint)}")
-    click.echo(f"\n{explained.cause.value}; {number(explained.examined, 'row')} read")
+    click.echo(f"\ncause: {explained.cause.value} ({number(explained.examined, 'row')} read)")

@@ -162,7 +162,7 @@ class TenantLine:
     Attributes:
         waiting: due runs, as far as they were counted.
         running: leased runs.
-        started: runs started in the last five minutes.
+        started: tries begun in the last five minutes, retries and replays too.
         dead: runs that died in the last hour.
         cap: most runs leased at once; None is no cap.
     """

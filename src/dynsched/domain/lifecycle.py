@@ -139,8 +139,10 @@ class Transition:
 def _transition(event: Event, before: Run, after: Run) -> Transition:
     move = BY_EVENT[event]
     if before.state not in move.sources or after.state not in move.targets:
+        apt = " or ".join(sorted(state.value for state in move.sources - {before.state}))
         raise IllegalTransition(
-            f"{event.value} does not apply to run {before.run_id}: it is {before.state.value}"
+            f"{event.value} does not apply to run {before.run_id}:"
+            f" it is {before.state.value}" + (f", not {apt}" if apt else "")
         )
     return Transition(event, before, after)
 

@@ -184,7 +184,7 @@ class BatchVerbs(Verbs):
             notes = (*notes, f"{left_out:,} more were found and are left out by the limit")
         entries = [one.entry for one in choice.chosen]
         if not entries:
-            raise _nothing(choice.skipped)
+            raise _nothing(choice.skipped, of=draft.parent)
         check_options(draft.rate, draft.canary, draft.breaker, len(entries))
         deaths = [entry.died_at for entry in entries]
         now = self._clock.now()
@@ -290,20 +290,20 @@ class BatchVerbs(Verbs):
             NotFound: there is no such batch.
             Conflict: there is nothing to abort.
         """
-        batch = self.get_batch(batch_id)
 
         def end(batch: Batch) -> Batch:
-            return rules.aborted(
+            aborted = rules.aborted(
                 batch,
                 now=self._clock.now(),
                 actor=self.access.actor,
                 reason=reason,
                 pull_back=pull_back,
             )
+            if batch.ended:  # also one that ended only now: the stepper looks at it no more
+                self._store.batches.point(batch, back=True)
+            return aborted
 
-        end(batch)  # what is refused writes nothing
-        if batch.ended:
-            self._store.batches.point(batch, back=True)
+        batch = self.get_batch(batch_id)
         return self._noted_batch(
             self._change_batch(batch, end), ", pulling back" if pull_back else ""
         )
@@ -350,10 +350,12 @@ class BatchVerbs(Verbs):
         raise Conflict(f"batch {batch.batch_id} kept changing; try again")
 
 
-def _nothing(skipped: Mapping[str, int]) -> InvalidInput:
-    """Return the error of a preview without entries."""
+def _nothing(skipped: Mapping[str, int], *, of: str) -> InvalidInput:
+    """Return the error of a preview without entries; `of` names the batch whose rest it is."""
     found = "; ".join(f"{count:,} {why}" for why, count in skipped.items())
     mend = "" if found else "`dynsched dlq list` shows the dead runs"
+    if of:
+        mend = "nothing is left of it; `dynsched replay preview` finds what has died since"
     return InvalidInput(
         "filter", "no dead run that can be replayed" + (f": {found}" if found else ""), mend
     )

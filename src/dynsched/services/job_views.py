@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import TypeVar
 
-from dynsched.domain.instants import Clock
+from dynsched.domain.instants import MILLISECOND, Clock
 from dynsched.domain.job import Job, JobState, Span
 from dynsched.domain.masking import PLAIN, Masker
 from dynsched.domain.recurrence import BrokenSchedule
 from dynsched.domain.run import Run
 from dynsched.domain.target import Target
-from dynsched.errors import NotFound
+from dynsched.errors import InvalidInput, NotFound
 from dynsched.services.masked import Masked, masked_target
 from dynsched.storage.jobs import Unreadable, target_of
 from dynsched.storage.store import Store
@@ -29,6 +30,8 @@ ASKED_MAX = 200  # tenants that are asked for a name that one has not
 SUGGESTED_FROM = 1_000  # names of a tenant among which the one that was meant is looked for
 OFFERED = 3
 HISTORY = 10
+OUTCOMES = 10
+OUTCOMES_JOBS_MAX = 100  # jobs whose outcomes one call reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +95,67 @@ class JobViews(Masked):
             names |= {job.job_id: job.name for job in self.read_jobs(batch, [])}
         return names
 
+    def outcomes(
+        self, job_ids: Sequence[str], *, each: int = OUTCOMES
+    ) -> Mapping[str, tuple[Run, ...]]:
+        """Return the newest runs of some jobs, newest first; those that are to come left out.
+
+        Cost: a query for each job and spread partition, 100 jobs at most; so a console asks for
+        the rows that are seen, and not more often than they are looked at.
+
+        Args:
+            job_ids: whose.
+            each: at most so many runs of a job.
+
+        Raises:
+            InvalidInput: these are too many jobs.
+        """
+        if len(job_ids) > OUTCOMES_JOBS_MAX:
+            raise InvalidInput("jobs", "too many at once", f"give {OUTCOMES_JOBS_MAX} at most")
+        before = self._clock.now() + MILLISECOND
+        self._store.refresh_by(before)
+        return {
+            job_id: tuple(
+                map(self.masked, self._store.runs.history(job_id, most=each, before=before))
+            )
+            for job_id in dict.fromkeys(job_ids)
+        }
+
+    def job_labels(self, job_ids: Sequence[str]) -> dict[str, str]:
+        """Return what tells jobs apart, by their ids: the name, the tenant too where two share it.
+
+        Args:
+            job_ids: at most as many as one reading takes, which is what a batch names.
+        """
+        jobs = self.read_jobs(list(dict.fromkeys(job_ids))[:BATCH], [])
+        shared = Counter(job.name for job in jobs)
+        return {
+            job.job_id: f"{job.name} ({job.tenant})" if shared[job.name] > 1 else job.name
+            for job in jobs
+        }
+
+    def find_job_of_any(self, name_or_id: str, tenant: str | None, *, deleted: bool = False) -> Job:
+        """Return a job to look at, also where nobody said whose it is.
+
+        Args:
+            name_or_id: one of them.
+            tenant: whose job it is; with None the default tenant's, else that of the one tenant
+                which has such a job.
+            deleted: an id finds a deleted job too, while its runs are kept.
+
+        Raises:
+            NotFound: there is none, or several tenants have one.
+        """
+        if tenant is not None:
+            return self.find_job(name_or_id, tenant, deleted=deleted)
+        try:
+            return self.find_job(name_or_id, deleted=deleted)
+        except NotFound:
+            having = self._having(name_or_id)
+            if len(having) != 1:
+                raise
+            return self.find_job(name_or_id, having[0], deleted=deleted)
+
     def find_job(self, name_or_id: str, tenant: str = "default", *, deleted: bool = False) -> Job:
         """Return a job by its name in a tenant, or by its id.
 
@@ -111,12 +175,14 @@ class JobViews(Masked):
             raise NotFound("job", name_or_id, self._whereabouts(name_or_id, tenant))
         return self.masked(job)
 
+    def _having(self, name: str) -> list[str]:
+        """Return the tenants that have a job of that name."""
+        tenants = [one.name for one in self._store.control.all_tenants(most=ASKED_MAX)]
+        return [one for one in tenants if self._store.jobs.find(one, name) is not None]
+
     def _whereabouts(self, name: str, tenant: str) -> str:
         """Return what to do about a name that a tenant has not."""
-        others = [one.name for one in self._store.control.all_tenants(most=ASKED_MAX)]
-        having = [
-            one for one in others if one != tenant and self._store.jobs.find(one, name) is not None
-        ]
+        having = [one for one in self._having(name) if one != tenant]
         if having:
             owners = (
                 f"tenant {having[0]} has"

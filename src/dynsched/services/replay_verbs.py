@@ -80,7 +80,9 @@ class ReplayVerbs(RunVerbs):
     def _new_of(self, old: Run) -> Run:
         if old.state is not RunState.DEAD:
             state = old.state.value
-            raise IllegalTransition(f"replay does not apply to run {old.run_id}: it is {state}")
+            raise IllegalTransition(
+                f"replay does not apply to run {old.run_id}: it is {state}, not dead"
+            )
         job = self.get_job(old.job_id)
         now = self._clock.now()
         ref = old.payload_ref
@@ -137,10 +139,11 @@ class ReplayVerbs(RunVerbs):
         """Return the new payload's text; what still shows a mask keeps what it hides."""
         if run.state is not RunState.DEAD:
             state = run.state.value
-            raise IllegalTransition(f"replay does not apply to run {run.run_id}: it is {state}")
+            raise IllegalTransition(
+                f"replay does not apply to run {run.run_id}: it is {state}, not dead"
+            )
         check_payload(payload)
-        value = self._masker.restored(payload, json.loads(old))
-        self._refuse_masked("payload", value)
+        value = self._restored(payload, lambda: json.loads(old))
         self._check_payloads(job, [value])
         text = check_payload(value)
         if text == old:

@@ -20,11 +20,11 @@ from dynsched.domain.audit import ACTOR_MAX, AuditEntry, AuditOutcome, plain
 from dynsched.domain.batch import Batch, BatchState, counted, ending_words
 from dynsched.domain.batch_entry import Mark, Outcome, merged, outcome_of
 from dynsched.domain.instants import MILLISECOND, Clock, within
-from dynsched.errors import StoreError
+from dynsched.errors import DamagedRow, StoreError
 from dynsched.services.batch_moves import EntryMover
 from dynsched.services.batch_watch import BatchWatch, Hand, Says
 from dynsched.settings import Settings
-from dynsched.storage.batches import Marks
+from dynsched.storage.batches import Marks, awaits
 from dynsched.storage.engine import Key
 from dynsched.storage.store import Store
 
@@ -79,6 +79,7 @@ class BatchStepper:
         self._mover = EntryMover(store, clock=clock)
         self._watch = BatchWatch(store)
         self._hands: dict[str, Hand] = {}
+        self._owned: set[str] = set()
         self._report = StepReport()
 
     def step(self) -> StepReport:
@@ -95,18 +96,38 @@ class BatchStepper:
         if not pointed:
             return report
         self._store.refresh_by(self._clock.now())  # moved runs lie where the map says
-        found = self._store.batches.get_many(list(pointed))
+        found = self._store.batches.look_up(list(pointed))
         for batch, keys in zip(found, pointed.values(), strict=True):
             try:
                 self._one(batch, keys)
             except StoreError:
                 raise
+            except DamagedRow as error:
+                report.broken += 1
+                log.error(  # noqa: TRY400  # one line: the trace is of no use
+                    "replay batch %s could not be stepped: %s", keys[0].sk, error
+                )
             except Exception:
                 report.broken += 1
-                log.exception("a replay batch could not be stepped: %s", keys[0].sk)
+                log.exception("replay batch %s could not be stepped", keys[0].sk)
         return report
 
-    def _one(self, batch: Batch | None, keys: Sequence[Key]) -> None:
+    def close(self) -> None:
+        """Let others have at once what is owned here; to be called when stepping ends.
+
+        Raises:
+            StoreError: the store failed; others wait for the end of the ownership.
+        """
+        for batch_id in self._owned:
+            batch = self._store.batches.get(batch_id)
+            if batch is not None and batch.owner == self._name:
+                self._store.batches.replace(replace(batch, owner="", owned_until=None))
+        self._owned.clear()
+        self._hands.clear()
+
+    def _one(self, batch: Batch | DamagedRow | None, keys: Sequence[Key]) -> None:
+        if isinstance(batch, DamagedRow):
+            raise batch
         now = self._clock.now()
         if batch is None or _long_expired(batch, now):
             self._store.batches.unpoint(keys)
@@ -118,7 +139,9 @@ class BatchStepper:
         elif batch.state is BatchState.PAUSED:
             self._rest(batch)
         elif batch.settled:
-            self._forget(batch, keys)
+            over = [key for key in keys if not awaits(key, batch)]
+            if over:
+                self._forget(batch, over)
         elif batch.ended:
             owned = self._own(batch, now)
             if owned is not None:
@@ -135,6 +158,7 @@ class BatchStepper:
                 return None
         elif until is not None and until - now > lease / 2:
             return batch
+        self._owned.add(batch.batch_id)
         return self._store.batches.replace(
             replace(batch, owner=self._name, owned_until=now + lease), durable=False
         )
@@ -381,6 +405,7 @@ class BatchStepper:
         log.info("replay batch %s: %s", batch.batch_id, told)
         self._store.batches.unpoint(keys)
         self._hands.pop(batch.batch_id, None)
+        self._owned.discard(batch.batch_id)
         self._report.ended += 1
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from dynsched.domain.audit import AuditOutcome
 from dynsched.domain.explanation import Cause, Explanation, Finding
 from dynsched.domain.instants import minute_start, to_utc
 from dynsched.domain.job import Job
+from dynsched.domain.recurrence import BrokenSchedule
 from dynsched.domain.run import Run, RunKey, RunKind, RunState, parse_run_id
 from dynsched.domain.time_words import exact, span, stamp
 from dynsched.domain.why_ended import PATIENCE, lateness, why_ended
@@ -58,13 +59,13 @@ class WhyViews(JobViews):
             return self._rowless(evidence, job, key.scheduled_for)
         raise NotFound("run", run_id, "it never was, or its retention is over")
 
-    def why_instant(self, job: str, at: datetime, tenant: str = "default") -> Explanation:
+    def why_instant(self, job: str, at: datetime, tenant: str | None = "default") -> Explanation:
         """Explain what became of an instant of a job, or what is to become of it.
 
         Args:
             job: its name in the tenant, or its id; by that also one that was deleted.
-            at: the instant, with any offset.
-            tenant: whose job it is.
+            at: the instant, with any offset; one to the second means the occurrence in it.
+            tenant: whose job it is; with None that of the only tenant which has such a job.
 
         Raises:
             InvalidInput: the instant has no offset.
@@ -73,8 +74,12 @@ class WhyViews(JobViews):
         at = to_utc(at, "instant")
         evidence = Evidence(self._store, self._clock.now(), self.masker)
         # The job before the row: a row is made before the pointer passes its instant.
-        found = evidence.job_named(job, tenant) or self.find_job(job, tenant, deleted=True)
+        found = evidence.job_named(job, tenant or "default") or self.find_job_of_any(
+            job, tenant, deleted=True
+        )
         run = evidence.run(RunKey(found.job_id, at, RunKind.CRON))
+        if run is None and at != (named := _named_within(found, at)):
+            at, run = named, evidence.run(RunKey(found.job_id, named, RunKind.CRON))
         if run is None:
             return self._rowless(evidence, found, at)
         explained = _of_run(evidence, run, found)
@@ -235,7 +240,11 @@ def _timeline(run: Run, attempts: list[Attempt], now: datetime) -> list[tuple[da
     if run.started_at not in (None, run.first_started_at) and run.attempt not in told:
         assert run.started_at is not None
         found.append((run.started_at, f"attempt {run.attempt} started"))
-    found += [(attempt.ended_at, _attempt_words(attempt)) for attempt in attempts]
+    tries = (attempt for attempt in attempts if not attempt.by_people)
+    found += [(attempt.ended_at, _attempt_words(attempt)) for attempt in tries]
+    # What people did to this run alone is in its audit; a batch's audit is its own.
+    moved = (attempt for attempt in attempts if attempt.by_people and attempt.batch)
+    found += [(deed.ended_at, _deed_words(deed)) for deed in moved]
     if run.state is RunState.LEASED and run.leased_at is not None:
         found.append((run.leased_at, f"leased to session {run.session} under fence {run.fence}"))
     if run.ended_at is not None:
@@ -248,6 +257,12 @@ def _timeline(run: Run, attempts: list[Attempt], now: datetime) -> list[tuple[da
     return found
 
 
+def _deed_words(deed: Attempt) -> str:
+    """Return what people did to a run by a replay batch."""
+    said = f": {deed.message}" if deed.message else ""
+    return f"{deed.outcome} by {deed.by} in batch {deed.batch}{said}"
+
+
 def _attempt_words(attempt: Attempt) -> str:
     """Return how an attempt ended."""
     lasted = ""
@@ -258,3 +273,12 @@ def _attempt_words(attempt: Attempt) -> str:
     session = f" in session {attempt.session}" if attempt.session else ""
     said = f": {error}" if error else ""
     return f"attempt {attempt.number} {attempt.outcome}{session}{lasted}{said}"
+
+
+def _named_within(job: Job | Unreadable, at: datetime) -> datetime:
+    """Return the occurrence that lists show as `at`: they show no parts of a second."""
+    schedule = None if isinstance(job, Unreadable) else job.schedule
+    if schedule is None or isinstance(schedule, BrokenSchedule) or at.microsecond:
+        return at
+    named = schedule.next_after(at - timedelta(milliseconds=1))
+    return named if named is not None and named - at < timedelta(seconds=1) else at

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,9 +31,7 @@ from dynsched.storage.placement import (
     retry_partition,
     run_index,
 )
-from dynsched.storage.rows import PAGE, Rows
-
-log = logging.getLogger("dynsched.store")
+from dynsched.storage.rows import PAGE, Rows, decoded, readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +56,14 @@ class Damaged:
     """A run's row that cannot be decoded, and why."""
 
     problem: str
+
+
+REPLAYED = "replayed"
+EDITED = "payload edited"
+AS_NEW = "replaced"
+PULLED_BACK = "pulled back"
+PEOPLES = (REPLAYED, EDITED, AS_NEW, PULLED_BACK)
+"""What people did to a dead run, noted behind the attempt that had ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +101,11 @@ class Attempt:
     expires_at_s: int
 
     @property
+    def by_people(self) -> bool:
+        """Return whether it is no try, but what people did to the run after one."""
+        return self.outcome in PEOPLES
+
+    @property
     def late(self) -> bool:
         """Return whether the result was refused because the lease had changed hands."""
         return self.outcome == "late"
@@ -119,14 +129,6 @@ class ProgressNote:
     total: float | None
     note: str
     at: datetime
-
-
-REPLAYED = "replayed"
-EDITED = "payload edited"
-AS_NEW = "replaced"
-PULLED_BACK = "pulled back"
-PEOPLES = (REPLAYED, EDITED, AS_NEW, PULLED_BACK)
-"""What people did to a dead run, noted behind the attempt that had ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +156,7 @@ def run_table_key(key: RunKey) -> Key:
 
 def decode_each(rows: Iterable[Row]) -> list[Run]:
     """Return the runs in rows; one that cannot be read is reported and never blocks the others."""
-    runs = []
-    for row in rows:
-        try:
-            runs.append(decode_run(row))
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            log.error("row %s %s cannot be read: %r", row.key.pk, row.key.sk, error)  # noqa: TRY400
-    return runs
+    return list(readable(decode_run, rows))
 
 
 class RunStore:
@@ -181,9 +177,13 @@ class RunStore:
         )
 
     def get(self, key: RunKey) -> Run | None:
-        """Read a run, strongly. Cost: 1 read unit."""
+        """Read a run, strongly. Cost: 1 read unit.
+
+        Raises:
+            DamagedRow: its row cannot be read.
+        """
         row = self._rows.engine.get(run_table_key(key))
-        return None if row is None else decode_run(row)
+        return None if row is None else decoded(decode_run, row)
 
     def get_many(self, keys: Sequence[RunKey]) -> list[Run | None]:
         """Read runs, each strongly, in order. Cost: 1 read unit each."""
@@ -360,7 +360,8 @@ class RunStore:
         """
         partition, limit = attempts_partition(run_id), min(most, PAGE)
         query = Query(Table.RUNS, partition, before=PROGRESS_SORT, limit=limit, descending=newest)
-        found = [_decode_attempt(run_id, row) for row in self._rows.all(query, most)]
+        rows = self._rows.all(query, most)
+        found = list(readable(lambda row: _decode_attempt(run_id, row), rows))
         return found[::-1] if newest else found
 
     def note_progress(self, note: ProgressNote, expires_at_s: int) -> None:
@@ -420,7 +421,7 @@ def _attempt_sort(item: Attempt) -> str:
     A batch has one place behind an attempt: its note may be written again and stays one.
     """
     place = f"{item.number:06}#{item.fence:06}#"
-    if item.outcome not in PEOPLES:
+    if not item.by_people:
         return place + item.outcome
     order = int(item.outcome == PULLED_BACK) if item.batch else item.order
     return f"{place}~{item.batch or to_text(item.ended_at)}#{order:06}"
