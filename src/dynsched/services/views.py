@@ -12,6 +12,7 @@ from dynsched.services.listing import Listing
 from dynsched.services.run_views import RunDetail, RunViews
 from dynsched.services.search import Found
 from dynsched.services.store_views import Stats, StoreViews
+from dynsched.services.token_views import TokenViews
 from dynsched.services.why import WhyViews
 
 __all__ = [
@@ -28,6 +29,14 @@ __all__ = [
 
 
 class Views(
-    WhyViews, JobSearch, RunViews, GroupViews, BatchViews, StoreViews, AuditViews, HealthViews
+    WhyViews,
+    JobSearch,
+    RunViews,
+    GroupViews,
+    BatchViews,
+    StoreViews,
+    AuditViews,
+    HealthViews,
+    TokenViews,
 ):
     """All that can be read of a store, each answer bounded; no rule of its own."""
