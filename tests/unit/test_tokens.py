@@ -63,7 +63,7 @@ def test_what_is_not_quite_the_token_is_refused(
 ) -> None:
     """Another's name, another secret, another form."""
     text = scene.owner.create_token("ci").text
-    with pytest.raises(Unauthenticated, match="the token is not known"):
+    with pytest.raises(Unauthenticated, match=r"no token was shown|the token is not known"):
         views.bearer(spoil(text))
 
 

@@ -45,8 +45,10 @@ class TokenViews:
             Unauthenticated: it is none, or good no more; the error does not say of which name.
         """
         shown = read_token(text)
-        token = None if shown is None else self._store.tokens.get(shown[0])
-        if shown is None or token is None or not token.fits(shown[1]):
+        if shown is None:
+            raise Unauthenticated(f"no token was shown ({MEND})")
+        token = self._store.tokens.get(shown[0])
+        if token is None or not token.fits(shown[1]):
             raise Unauthenticated(f"the token is not known ({MEND})")
         why = token.why_not(self._clock.now())
         if why:
