@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -126,6 +127,7 @@ def _view(
     return view
 
 
+_WHOLE = re.compile("-?[0-9]{1,12}")
 _HEADERS = {"Content-Type": "application/json"}
 
 
@@ -181,11 +183,8 @@ def _query(declared: Mapping[str, Schema]) -> Mapping[str, Any]:
 
 def _value(text: str, schema: Schema, name: str) -> object:
     value: object = text
-    kind = schema.get("type")
-    if kind == "integer" and text.isascii() and text.lstrip("-").isdigit() and len(text) < 12:
+    if schema.get("type") == "integer" and _WHOLE.fullmatch(text):
         value = int(text)
-    elif kind == "boolean" and text in ("true", "false"):
-        value = text == "true"
     check(value, schema, name)
     return value
 
