@@ -9,7 +9,6 @@ from flask import Response
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from dynsched.errors import DynschedError, FilterError, InvalidInput
-from dynsched.services.documents import Document
 
 log = logging.getLogger("dynsched.web.api")
 
@@ -80,12 +79,3 @@ def _of_error(error: DynschedError) -> dict[str, object]:
     if isinstance(error, FilterError):
         document["column"] = error.column
     return document
-
-
-def problem_example(error: DynschedError) -> Document:
-    """Return what a failure is answered with, for documentation.
-
-    >>> problem_example(InvalidInput("queue", "it is empty", "give a name"))["field"]
-    'queue'
-    """
-    return _of_error(error)  # type: ignore[return-value]
