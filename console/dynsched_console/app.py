@@ -18,7 +18,16 @@ from dynsched.bootstrap import Base
 from dynsched.domain.access import Access
 from dynsched.domain.filters import parse
 from dynsched.errors import InvalidInput
-from dynsched_console import clipboard, dialogs, filterline, goto, sheet, table
+from dynsched_console import (
+    choices,
+    clipboard,
+    dialogs,
+    editing,
+    filterline,
+    goto,
+    sheet,
+    table,
+)
 from dynsched_console.clipboard import CopiedText, Copy, CopyMenu, copy_by_program
 from dynsched_console.config import Config, History, config_file, load_config, state_folder
 from dynsched_console.goto import Commands, GoToLine, KeyPage
@@ -325,6 +334,7 @@ def all_bindings() -> Iterator[tuple[type, Binding]]:
     owners: list[type] = [Console, table.RowTable, sheet.Sheet, filterline.FilterInput]
     owners += [dialogs.ConfirmDialog, dialogs.ColumnsDialog, goto.GoToLine, goto.KeyPage]
     owners += [clipboard.CopyMenu, clipboard.CopiedText]
+    owners += [choices.ChoiceDialog, choices.PlanDialog, editing.DiffPage]
     for screen in screens:
         owners += [one for one in screen.__mro__ if issubclass(one, ConsoleScreen)]
     yield from own_bindings(dict.fromkeys(owners))

@@ -10,7 +10,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from dynsched.domain.visible import width
-from dynsched_console.text import Piece, line, render, render_lines
+from dynsched_console.text import Piece, line, render, render_lines, sentence_lines
 from dynsched_console.themes import Tone
 
 if TYPE_CHECKING:
@@ -91,8 +91,13 @@ class Banner(Static):
         """Show a failure; an empty sentence hides the banner."""
         self.display = bool(sentence)
         if sentence:
-            parts = line(Piece("! ", Tone.BAD), Piece(sentence, Tone.BAD), Piece(more, Tone.MUTED))
-            self.update(render_lines([parts], self.app.theme, max(self.app.size.width - 2, 1)))
+            columns = max(self.app.size.width - 4, 20)
+            lines = [
+                line(Piece("! " if number == 0 else "  ", Tone.BAD), Piece(one, Tone.BAD))
+                for number, one in enumerate(sentence_lines(sentence, columns, 2))
+            ]
+            self.update(render_lines([*lines, line(Piece(f"  {more}", Tone.MUTED))],
+                                     self.app.theme, columns + 2))  # fmt: skip
 
 
 class KeyHints(_Framed):

@@ -67,6 +67,7 @@ class Change:
         command: words of the same on the command line, without `dynsched` and the reason.
         lines: what else is to be known before: what will be skipped, and why.
         typed: the count is typed whatever it is.
+        reasoned: a reason is asked for even of one.
         destructive: it takes something away.
     """
 
@@ -77,12 +78,14 @@ class Change:
     command: tuple[str, ...]
     lines: Sequence[Line] = ()
     typed: bool = False
+    reasoned: bool = False
     destructive: bool = False
 
     @property
     def weight(self) -> Weight:
         """Return what the dialog asks."""
-        return weigh(self.count, self.tenants, typed=self.typed)
+        found = weigh(self.count, self.tenants, typed=self.typed)
+        return Weight.REASON if found is Weight.ENTER and self.reasoned else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

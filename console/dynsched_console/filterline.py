@@ -110,6 +110,8 @@ class FilterLine(Vertical):
         self.text = ""
         self._input = FilterInput()
         self._input.suggester = Words(vocabulary)
+        self._title = Static(classes="title", markup=False)
+        self._title.display = False
         self._status = Static(classes="status")
         self._error = Static(classes="error")
         self._error.display = False
@@ -119,6 +121,7 @@ class FilterLine(Vertical):
         with Horizontal():
             yield Static("/", classes="slash", markup=False)
             yield self._input
+            yield self._title
             yield self._status
         yield self._error
 
@@ -127,6 +130,13 @@ class FilterLine(Vertical):
         self.text = text
         self._input.value = text
         self._error.display = False
+
+    def be_title(self, text: str) -> None:
+        """Be no filter but a title, on a list that cannot be filtered."""
+        self.query_one(".slash").display = False
+        self._input.display = False
+        self._title.display = True
+        self._title.update(render([Piece(text, Tone.STRONG)], self.app.theme))
 
     def say(self, status: Sequence[Piece]) -> None:
         """Show what the filter found."""

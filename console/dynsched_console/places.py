@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dynsched_console.screens.base import ConsoleScreen, SubjectScreen
+from dynsched_console.screens.base import ConsoleScreen
+from dynsched_console.screens.batch import BatchScreen
+from dynsched_console.screens.dlq import DeadScreen, GroupsScreen
 from dynsched_console.screens.overview import OverviewScreen
+from dynsched_console.screens.replays import EntriesScreen, ReplaysScreen
 from dynsched_console.screens.run import RunScreen
 from dynsched_console.screens.runs import RunsScreen
 
@@ -30,8 +33,16 @@ class Place:
 PLACES = (
     Place(name="overview", key="1", title="Overview", screen=OverviewScreen),
     Place(name="runs", key="2", title="Runs", screen=RunsScreen),
+    Place(name="dlq", key="3", title="DLQ", screen=GroupsScreen),
+    Place(name="replays", key="7", title="Replays", screen=ReplaysScreen),
 )
 """In the order of their keys."""
 
-SUBJECTS: dict[str, type[SubjectScreen]] = {"run": RunScreen}
-"""Screens of one thing, by name; each is made with the thing's id."""
+Subject = type[RunScreen] | type[DeadScreen] | type[BatchScreen] | type[EntriesScreen]
+SUBJECTS: dict[str, Subject] = {
+    "run": RunScreen,
+    "dead": DeadScreen,
+    "batch": BatchScreen,
+    "entries": EntriesScreen,
+}
+"""Screens of one thing, by name; each is made with the thing's id, or with a filter."""

@@ -20,6 +20,7 @@ from dynsched.domain.health import Health
 from dynsched.domain.run import Run
 from dynsched.services.run_views import RunDetail
 from dynsched.services.search import Found
+from dynsched_console.replaying import ReplaySource
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class RunScene:
     at: datetime
 
 
-class Source:
+class Source(ReplaySource):
     """A store, as the console sees it.
 
     Args:
@@ -58,12 +59,9 @@ class Source:
         self.access = access
         self.url = url
         self.environment = environment
-        self.views = build_views(base)
+        self._errors = {}
+        self.views = build_views(base, read_only=access.read_only)
         self.operations = build_operations(base, access)
-
-    def now(self) -> datetime:
-        """Return the present instant."""
-        return self.base.clock.now()
 
     async def ask(self, call: Callable[[], T]) -> T:
         """Make one blocking call in a thread and wait for it without blocking the screen."""

@@ -124,6 +124,7 @@ class RowTable(DataTable[Text], Generic[T]):
         self.sorting: tuple[str, bool] | None = None
         self.choosing_sort = False
         self._anchor_mark: str | None = None
+        self._held: int | None = None
         self._items: dict[str, T] = {}
         self._shown: list[tuple[Column[T], int]] = []
         self._cells: dict[str, list[tuple[Piece, bool]]] = {}
@@ -156,7 +157,8 @@ class RowTable(DataTable[Text], Generic[T]):
         self._items = {self._key(row): row for row in self._sorted(list(rows))}
         with self.app.batch_update():
             before = [row.value or "" for row in self._order()]
-            anchor = (self.cursor_row, int(self.scroll_offset.y))
+            top = int(self.scroll_offset.y) if self._held is None else self._held
+            anchor = (self.cursor_row, top)
             rebuilt = self._arrange()
             self._write(set(before), rebuilt=rebuilt)
             self._reorder()
@@ -285,8 +287,18 @@ class RowTable(DataTable[Text], Generic[T]):
             self._hold(target - (cursor - top))
 
     def _hold(self, top: int) -> None:
-        """Scroll so that this row is the first that is seen, now and after the next layout."""
-        self.call_after_refresh(self.scroll_to, y=max(top, 0), animate=False, force=True)
+        """Scroll so that this row is the first that is seen, once the rows are laid out.
+
+        Until then it counts as the first one, so that a second change does not take the old
+        place for the wanted one.
+        """
+        self._held = max(top, 0)
+        self.call_after_refresh(self._let_go, self._held)
+
+    def _let_go(self, top: int) -> None:
+        if self._held == top:
+            self._held = None
+        self.scroll_to(y=top, animate=False, force=True, immediate=True)
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
         """Tell the screen that the cursor moved."""
@@ -365,6 +377,7 @@ class RowTable(DataTable[Text], Generic[T]):
     def action_wide(self) -> None:
         """Show all columns, as wide as they are; arrows scroll sideways."""
         self.is_wide = not self.is_wide
+        self.set_class(self.is_wide, "wide")
         self.again()
         self.post_message(self.Arranged())
 
@@ -374,9 +387,8 @@ class RowTable(DataTable[Text], Generic[T]):
         self.again()
 
     def on_resize(self) -> None:
-        """Lay the columns out anew."""
-        if self.all_columns:
-            self.again()
+        """Lay the columns out anew, if there is another width for them."""
+        self.show(list(self._items.values()))
 
     def item(self, key: str) -> T | None:
         """Return a row by its key; None if it is not shown."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-POINTER_BEFORE, POINTER_AFTER = 60, 15  # characters around a filter's fault that are shown
+POINTER_BEFORE, POINTER_AFTER = 60, 40  # characters around a filter's fault that are shown
 
 
 class DynschedError(Exception):

@@ -7,10 +7,12 @@ A picture in SVG tells a reader of a diff nothing; this does. A changed screen f
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from unittest.mock import patch
 
 from rich.style import Style
 from textual.strip import Strip
@@ -22,6 +24,7 @@ from tests.console.stage import Player, Stage, play, staged
 FOLDER = Path(__file__).parent / "snapshots"
 SIZES = ((80, 24), (140, 40))
 THEMES = ("dark", "light")
+LOOKS_MAX = 20
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -38,6 +41,7 @@ class Scene:
         set: puts things onto the stage.
         access: who sits at the console; None is an admin.
         themes: those that it is drawn in.
+        environment: variables of the console's process.
     """
 
     name: str
@@ -48,6 +52,7 @@ class Scene:
     set: Callable[[Stage], object] = lambda stage: None
     access: Access | None = None
     themes: tuple[str, ...] = THEMES
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def pictures(scene: Scene, size: tuple[int, int]) -> dict[str, str]:
@@ -58,16 +63,27 @@ def pictures(scene: Scene, size: tuple[int, int]) -> dict[str, str]:
         await player.press(*scene.keys)
         for theme in scene.themes:
             player.console.theme = theme
-            await player.settle()
-            taken[theme] = _text(scene, size, theme, player.strips())
+            taken[theme] = await _at_rest(player, scene, size, theme)
 
-    with staged(scene.access) as stage:
+    with patch.dict(os.environ, scene.environment), staged(scene.access) as stage:
         scene.set(stage)
         options = Options(
             refresh=None, place=scene.place, filter=scene.filter, theme=scene.themes[0]
         )
         play(stage, act, size=size, options=options)
     return taken
+
+
+async def _at_rest(player: Player, scene: Scene, size: tuple[int, int], theme: str) -> str:
+    """Return the picture once it stays as it is: scrollbars follow their widgets late."""
+    before = ""
+    for _ in range(LOOKS_MAX):
+        await player.settle()
+        text = _text(scene, size, theme, player.strips())
+        if text == before:
+            return text
+        before = text
+    raise AssertionError(f"{scene.name} does not come to rest")
 
 
 def _text(scene: Scene, size: tuple[int, int], theme: str, strips: Iterable[Strip]) -> str:

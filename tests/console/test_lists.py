@@ -75,3 +75,62 @@ def test_a_refresh_writes_only_the_cells_that_changed() -> None:
             assert set(written) == {"when"}
 
         play(stage, act, options=RUNS)
+
+
+def test_the_cursors_row_stays_on_its_line_of_the_screen() -> None:
+    """What the operator looks at does not move under the eye."""
+    with staged() as stage:
+        ids = [stage.run() for _ in range(40)]
+
+        async def act(player: Player) -> None:
+            await player.press("j", "space")
+            table = runs_screen(player).table
+            assert table.current is not None
+            assert table.current.run.run_id == ids[37]
+            line = next(n for n, text in enumerate(player.lines()) if "●" in text)
+            for _ in range(13):
+                stage.run()
+            await player.press("ctrl+r")
+            assert table.current.run.run_id == ids[37]
+            assert table.scroll_offset.y == 13
+            assert "●" in player.lines()[line]
+
+        play(stage, act, options=RUNS)
+
+
+def test_a_refresh_leaves_the_scroll_of_a_wheel_alone() -> None:
+    """Who reads further down than the cursor is not torn back to it."""
+    with staged() as stage:
+        for _ in range(60):
+            stage.run()
+
+        async def act(player: Player) -> None:
+            table = runs_screen(player).table
+            table.scroll_to(y=30, animate=False, immediate=True)
+            await player.settle()
+            stage.run()
+            await player.press("ctrl+r")
+            assert table.scroll_offset.y == 31
+            assert table.cursor_row == 1
+
+        play(stage, act, options=RUNS)
+
+
+def test_a_change_of_height_in_the_same_breath_does_not_lose_the_place() -> None:
+    """Notes or details that open below must not throw the list back to its top."""
+    with staged() as stage:
+        ids = [stage.run() for _ in range(60)]
+
+        async def act(player: Player) -> None:
+            table = runs_screen(player).table
+            await player.press("j", "j")
+            for _ in range(13):
+                stage.run()
+            await player.press("ctrl+r", "i")
+            stage.run()
+            await player.press("ctrl+r", "i")
+            assert table.current is not None
+            assert table.current.run.run_id == ids[57]
+            assert table.scroll_offset.y == 14
+
+        play(stage, act, options=RUNS)

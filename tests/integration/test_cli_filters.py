@@ -44,6 +44,7 @@ def test_dead_runs_and_jobs_are_listed_by_a_filter(program: Program) -> None:
     program("dlq", "discard", run_id)
     assert jobs_of(program, "dlq", "list", "err:disk") == ["b"]
     assert jobs_of(program, "dlq", "list", "err:disk", "--discarded") == ["a"]
+    assert program("job", "list", "state:paused").out == "no jobs that fit\n"
     found = program.json("job", "list", "tenant:acme target:boom")
     assert [job["name"] for job in found] == ["b"]
 
@@ -99,6 +100,15 @@ def test_a_fault_in_a_filter_is_pointed_at(
     assert text == f"  {shown}"
     assert text[caret.index("^") :] == at
     assert (caret.strip(), answer.out) == ("^", "")
+
+
+def test_a_negated_word_may_come_first(program: Program) -> None:
+    """It begins as an option does, and is none; whatever is an option stays one."""
+    program("job", "add", "j", "--manual", "--handler", "echo", "--tenant", "acme")
+    program("job", "run-now", "j", "--tenant", "acme")
+    assert program.json("run", "list", "-tenant:acme", "state:ready") == []
+    assert len(program.json("run", "list", "-tenant:default", "--limit", "5")) == 1
+    assert "No such option" in program.error("run", "list", "--tenat:x")
 
 
 def test_an_option_is_a_value_and_never_more_of_the_filter(program: Program) -> None:

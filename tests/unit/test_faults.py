@@ -146,6 +146,16 @@ def test_a_new_entry_is_missing_from_a_lagging_index(store: Engine) -> None:
     assert sorts(engine, INDEX) == ["s"]
 
 
+def test_a_count_lags_as_its_index_does(store: Engine) -> None:
+    """Else levels would be right in tests before they are right on DynamoDB."""
+    clock = HandClock()
+    engine = LaggingEngine(store, clock=clock, lag_s=10)
+    put(engine, a_row(index=("i", "1")))
+    assert (engine.count(INDEX, 9), engine.count(Query(Table.RUNS, "p"), 9)) == (0, 1)
+    clock.move(10)
+    assert engine.count(INDEX, 9) == 1
+
+
 def test_a_lagging_index_shows_a_row_as_it_was(store: Engine) -> None:
     """A changed, a moved and a deleted row are found at their old places with old content."""
     changed, moved, gone = put_all(store, [a_row(name, index=("i", name)) for name in "cmg"])

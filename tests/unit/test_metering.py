@@ -252,6 +252,17 @@ def test_many_rows_are_read_at_the_price_of_each(engine: DictEngine, meter: Mete
     assert read(meter) == 3
 
 
+@pytest.mark.parametrize(("index", "units"), [(False, 3), (True, 1.5)])
+def test_a_count_costs_as_the_rows_that_it_counts(
+    engine: DictEngine, meter: MeteringEngine, *, index: bool, units: float
+) -> None:
+    """DynamoDB looks at the rows all the same; five of 2 KB are 10 KB."""
+    engine.write_many([PutNew(row_of(2 * KB, name=name)) for name in "abcdefg"])
+    assert meter.count(Query(Table.RUNS, "job", index=index), 5) == 5
+    assert read(meter) == units
+    assert meter.report()[UNLABELLED]["requests"] == {"count": 1}
+
+
 def test_keys_count_one_request_for_each_hundred(meter: MeteringEngine) -> None:
     """250 keys are three BatchGetItem calls."""
     meter.get_many([Key(Table.JOBS, "job", str(number)) for number in range(250)])

@@ -62,6 +62,18 @@ def test_every_query_seeks_and_never_sorts(
     assert all(("runs_index (ipk=?" if index else "(pk=?") in line for line in lines)
 
 
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize(("after", "before"), list(itertools.product(["", "a"], [None, "z"])))
+def test_every_count_walks_an_index_and_touches_no_row(
+    database: sqlite3.Connection, *, index: bool, after: str, before: str | None
+) -> None:
+    """Ten thousand rows are counted in a millisecond, however large they are."""
+    query = Query(Table.RUNS, "p", index=index, after=after, before=before)
+    lines = plan(database, *sql.count(query, 10))
+    assert_seeks(lines)
+    assert all("COVERING INDEX" in line for line in lines)
+
+
 @pytest.mark.parametrize("write", WRITES, ids=["put", "replace", "delete"])
 def test_single_writes_seek_their_row(database: sqlite3.Connection, write: Write) -> None:
     """A guard costs no reading through."""

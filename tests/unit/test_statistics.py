@@ -208,6 +208,17 @@ def test_names_without_end_take_no_memory_without_end() -> None:
     assert (len(counts), counts[OTHERS]) == (NAMES_MAX + 1, 50)
 
 
+def test_a_clock_that_is_set_back_loses_no_count() -> None:
+    """The minute that was written before is not written over."""
+    with ManualScheduler(an_app()) as scheduler:
+        for step in (timedelta(minutes=1), timedelta(seconds=-50), timedelta(minutes=2)):
+            scheduler.enqueue("ok")
+            scheduler.advance(seconds=15)
+            scheduler.clock.set(scheduler.clock.now() + step)
+        scheduler.advance(minutes=1)
+        assert summed(tallies(scheduler)).total().done == 3
+
+
 def test_old_minutes_expire() -> None:
     """Each row says when: a week after its minute."""
     clock = SettableClock()

@@ -42,6 +42,7 @@ class ConsoleScreen(Screen[None]):
         super().__init__()
         self.composed = False
         self.loading_now = False
+        self.stale = False
         self.loaded_at: datetime | None = None
         self.failure = ""
 
@@ -81,7 +82,7 @@ class ConsoleScreen(Screen[None]):
     @property
     def usable(self) -> bool:
         """Return whether there are widgets to show something in."""
-        return self.composed and self.is_attached
+        return self.composed and bool(self.query(HeaderBar))
 
     # reading
 
@@ -103,7 +104,13 @@ class ConsoleScreen(Screen[None]):
         if self.loading_now or not self.usable:
             return
         self.loading_now = True
+        self.stale = False
         self._read()
+
+    def refresh_after_change(self) -> None:
+        """Read what holds after a change: a reading that is away may have been before it."""
+        self.stale = self.loading_now
+        self.refresh_now()
 
     @work(group="read", exit_on_error=False)
     async def _read(self) -> None:
@@ -119,15 +126,19 @@ class ConsoleScreen(Screen[None]):
         finally:
             self.loading_now = False
             self.refresh_frame()
+            if self.stale:
+                self.refresh_now()
 
     def fail(self, words: str) -> None:
         """Show a failure in the banner, or that there is none any more."""
         self.failure = words
         if not self.usable:
             return
-        when = "" if self.loaded_at is None else f" · shown is {self._age()} old"
-        more = "" if self.desk.paused else "; trying again"
-        self.query_one(Banner).say(words, f"{when}{more}" if words else "")
+        shown = "nothing could be read yet"
+        if self.loaded_at is not None:
+            shown = f"what is shown is {self._age()} old"
+        again = "ctrl-r tries again" if self.desk.paused else "trying again"
+        self.query_one(Banner).say(words, f"{shown}; {again}")
 
     def refresh_frame(self) -> None:
         """Draw the frame again: ages and modes."""
@@ -171,7 +182,7 @@ class ConsoleScreen(Screen[None]):
         else:
             if done:
                 self.notify(done, markup=False)
-        self.refresh_now()
+        self.refresh_after_change()
         return answer
 
     # keys

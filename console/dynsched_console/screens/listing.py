@@ -56,6 +56,7 @@ class ListScreen(ConsoleScreen, Generic[T]):
     columns: ClassVar[tuple[Column[Any], ...]] = ()
     vocabulary: ClassVar[Vocabulary] = RUNS
     problems: ClassVar[str] = ""
+    filtered: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,6 +82,10 @@ class ListScreen(ConsoleScreen, Generic[T]):
     def empty(self) -> str:
         """Return what to say where there is nothing."""
         return "nothing is here"
+
+    def title_words(self) -> str:
+        """Return what stands in the place of the filter where there is none (`filtered`)."""
+        return ""
 
     def detail(self, item: T) -> list[Line]:
         """Return the lines of the detail pane."""
@@ -119,6 +124,8 @@ class ListScreen(ConsoleScreen, Generic[T]):
         self.query_one(".detail").display = False
         self.query_one(".notes").display = False
         self.line.set_text(self.filter)
+        if not self.filtered:
+            self.line.be_title(self.title_words())
         self.table.focus()
         super().on_mount()
 
@@ -228,6 +235,8 @@ class ListScreen(ConsoleScreen, Generic[T]):
             return
         finally:
             self.loading_now = False
+            if self.stale:
+                self.refresh_now()
         if text == self.filter and start == self.window.next and self.usable:
             self.window.append(found)
             self.show()
@@ -237,6 +246,12 @@ class ListScreen(ConsoleScreen, Generic[T]):
         self._say_status()
 
     # keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return False for the filter's keys where there is none."""
+        if action == "filter" and not self.filtered:
+            return False
+        return super().check_action(action, parameters)
 
     def on_filter_line_accepted(self, event: FilterLine.Accepted) -> None:
         """Filter, and remember it."""

@@ -17,6 +17,7 @@ from dynsched.storage.runs import Attempt
 from dynsched_console.charts import bar
 from dynsched_console.clipboard import Copy
 from dynsched_console.screens.base import SubjectScreen
+from dynsched_console.screens.replay_actions import LoudReplays
 from dynsched_console.screens.run_actions import RunActions, run_copies
 from dynsched_console.sheet import Link, SheetRow, row
 from dynsched_console.source import RunScene
@@ -37,10 +38,11 @@ OUTCOMES = {
 }
 
 
-class RunScreen(RunActions, SubjectScreen):
+class RunScreen(LoudReplays, RunActions, SubjectScreen):
     """One run; its subject is the run's id."""
 
     name_of_place = "run"
+    CHANGES: ClassVar = {**RunActions.CHANGES, **LoudReplays.CHANGES}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "traces", "log of the attempts", id="run.traces"),
     ]
@@ -102,7 +104,8 @@ class RunScreen(RunActions, SubjectScreen):
             return []
         detail = self.answer.detail
         found = [one for one in run_copies(detail.run) if one.name not in ("error", "JSON")]
-        last = next((one for one in reversed(detail.attempts) if one.message), None)
+        tries = (one for one in reversed(detail.attempts) if not one.by_people)
+        last = next((one for one in tries if one.message), None)
         error = "" if last is None else f"{last.error_type}: {last.message}\n{last.detail}"
         document = json.dumps(run_detail_document(detail), indent=2)
         hints = [Copy("mend", hint) for hint in self.answer.why.hints]
@@ -127,7 +130,7 @@ def _head(scene: RunScene, columns: int) -> Iterator[SheetRow]:
     for number, part in enumerate(sentence_lines(scene.why.headline, columns - LABEL)):
         yield row(_label("why" if number == 0 else ""), part)
     if run.signature:
-        link = Link(place="runs", filter=f"state:dead group:{run.signature}")
+        link = Link(place="dead", subject=f"group:{run.signature}")
         yield row(_label("group"), run.signature, Piece("  others like it", Tone.MUTED), link=link)
     if job is not None:
         link = Link(place="runs", filter=f"job:{job.name} tenant:{run.tenant}")
@@ -202,6 +205,12 @@ def _audit(scene: RunScene, columns: int) -> Iterator[SheetRow]:
 
 
 def _attempt_row(one: Attempt) -> SheetRow:
+    if one.by_people:
+        batch = f" in batch {one.batch}" if one.batch else ""
+        return row(
+            Piece(f"  {'':>3}  {pad(f'R {one.outcome}', 13)}  ", Tone.MUTED),
+            f"{pad(stamp(one.ended_at), 20)}  by {one.by}{batch}",
+        )
     letter, tone = OUTCOMES.get(one.outcome, ("?", Tone.PLAIN))
     took = None if one.started_at is None else one.ended_at - one.started_at
     started = "–" if one.started_at is None else stamp(one.started_at)

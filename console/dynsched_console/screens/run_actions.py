@@ -32,7 +32,13 @@ def run_copies(run: Run) -> list[Copy]:
 
 
 def run_change(
-    runs: Sequence[Run], *, verb: str, words: str, command: Sequence[str], destructive: bool = False
+    runs: Sequence[Run],
+    *,
+    verb: str,
+    words: str,
+    command: Sequence[str],
+    destructive: bool = False,
+    typed: bool = False,
 ) -> Change:
     """Return the question whether something shall be done to some runs.
 
@@ -43,6 +49,7 @@ def run_change(
             stand for the runs.
         command: the command that does the same, before the ids.
         destructive: it takes something away.
+        typed: the count is typed whatever it is.
     """
     tenants = sorted({run.tenant for run in runs})
     many = f"{len(runs):,} runs of {', '.join(tenants[:3])}" + (", …" if len(tenants) > 3 else "")
@@ -54,6 +61,7 @@ def run_change(
         tenants=len(tenants),
         command=(*command, *(run.run_id for run in runs)),
         destructive=destructive,
+        typed=typed,
     )
 
 
@@ -119,6 +127,7 @@ class RunActions(ConsoleScreen):
             words="Discard {}? Hidden, and restorable until it expires.",
             command=("dlq", "discard"),
             destructive=True,
+            typed=True,
         )
         await self._each(runs, change, "discarded", self._discard_one)
 

@@ -140,7 +140,7 @@ def list_(
     if as_json:
         print_json([job_document(job, now) for job in found.items])
     else:
-        print_jobs(found.items, now)
+        print_jobs(found.items, now, filtered=bool(terms) or cursor is not None)
     print_status(found)
 
 

@@ -9,12 +9,14 @@ import click
 
 from dynsched.cli.tables import distance, print_fields, print_table, span, when
 from dynsched.cli.visible import visible
-from dynsched.domain.batch import Batch, BatchState, rate_words
+from dynsched.domain.batch import Batch, BatchState
+from dynsched.domain.batch_words import pace_words
 from dynsched.services.batch_views import BatchDetail, BatchEntry
 from dynsched.services.choosing import OTHERS
 
 NAMED = 5  # jobs, tenants and groups that one line names
 BAR = 24  # columns of the progress bar
+UNATTENDED = "nobody moves it: `dynsched up` or `dynsched reaper` does"
 
 
 def print_batches(batches: Sequence[Batch], now: datetime) -> None:
@@ -59,20 +61,22 @@ def print_batch(detail: BatchDetail, names: Mapping[str, str], now: datetime) ->
             ("jobs", _largest(batch.counts.get("job", {}), names)),
             ("tenants", _largest(batch.counts.get("tenant", {}), {})),
             ("groups", _largest(batch.counts.get("group", {}), {})),
-            ("pace", _pace(batch)),
+            ("pace", ", ".join(pace_words(batch))),
             ("previewed", f"by {batch.actor}, {when(batch.created_at, now)}"),
             ("confirmed", _confirmed(batch, now)),
             ("expires", when(batch.expires_at, now) if batch.state is BatchState.DRAFT else ""),
             ("ended", when(batch.ended_at, now)),
             ("progress", "" if batch.confirmed_at is None else progress(detail)),
             ("skipped", _counts(batch.skipped)),
-            ("again", _again(detail)),
+            ("moved runs", _again(detail)),
         )
     )
     for count, why in _sorted(batch.skipped_expected):
         click.echo(f"left out: {count:,} {visible(why)}")
-    for count, why in _sorted(batch.warned):
+    for count, why in _sorted(batch.warned if batch.state is BatchState.DRAFT else {}):
         click.echo(f"warning: {count:,} will wait: {visible(why)}", err=True)
+    if detail.unattended:
+        click.echo(f"warning: {UNATTENDED}", err=True)
     if detail.newer.count:
         click.echo(f"not included: {detail.newer} that died after the preview")
     for note in batch.notes:
@@ -96,17 +100,6 @@ def _largest(counts: Mapping[str, int], names: Mapping[str, str]) -> str:
     words = [f"{names.get(name, name)} {count:,}" for name, count in found[:NAMED]]
     rest = sum(count for _, count in found[NAMED:]) + counts.get(OTHERS, 0)
     return ", ".join([*words, f"others {rest:,}"] if rest else words)
-
-
-def _pace(batch: Batch) -> str:
-    """Return how a batch is moved, in words."""
-    words = [rate_words(batch.rate), f"priority {batch.priority.value}"]
-    if batch.canary:
-        then = "then a pause" if batch.canary_hold else "then the others if they end well"
-        words.append(f"first {batch.canary}, {then}")
-    if batch.breaker < 1:
-        words.append(f"stops when over {batch.breaker:.0%} are dead again")
-    return ", ".join(words)
 
 
 def _confirmed(batch: Batch, now: datetime) -> str:

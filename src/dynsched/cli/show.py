@@ -28,13 +28,14 @@ from dynsched.services.capacity import why_words
 from dynsched.services.job_views import JobDetail, coming
 from dynsched.services.operations import Changed
 from dynsched.services.run_views import RunDetail, moment
-from dynsched.storage.runs import PEOPLES, Attempt, ProgressNote
+from dynsched.storage.runs import Attempt, ProgressNote
 
+_NO_JOBS = "no jobs (`dynsched job add --help` shows how to make one)"
 PAYLOAD_SHOWN = 2_000  # characters of a payload that people are shown
 
 
-def print_jobs(jobs: Sequence[Job], now: datetime) -> None:
-    """Write a table of jobs."""
+def print_jobs(jobs: Sequence[Job], now: datetime, *, filtered: bool = False) -> None:
+    """Write a table of jobs; `filtered` if only some were asked for."""
     rows = []
     for job in jobs:
         ahead = coming(job, now, 1)
@@ -45,7 +46,7 @@ def print_jobs(jobs: Sequence[Job], now: datetime) -> None:
     print_table(
         ("STATE", "TENANT", "NAME", "NEXT", "SCHEDULE", "WHAT"),
         rows,
-        empty="no jobs (`dynsched job add --help` shows how to make one)",
+        empty="no jobs that fit" if filtered else _NO_JOBS,
     )
 
 
@@ -271,7 +272,7 @@ def _print_attempt(attempt: Attempt) -> None:
     started = "" if attempt.started_at is None else f", started {stamp(attempt.started_at)}"
     error = ": ".join(filter(None, (attempt.error_type, attempt.message)))
     click.echo("")
-    if attempt.outcome in PEOPLES:
+    if attempt.by_people:
         _print_deed(attempt)
         return
     click.echo(

@@ -40,7 +40,7 @@ BUCKETS_MAX = 240  # minutes of coming retries that one page reads
 BUCKETS_AHEAD = 65  # the longest default back-off is an hour
 SCAN_PAGE = 500
 SCAN_PAGES = 20
-SCAN_PAGES_FEW = 2  # where the scan is only a net
+SCAN_PAGES_FEW = 1  # where the scan is only a net
 HOUR = timedelta(hours=1)
 
 

@@ -106,7 +106,7 @@ def plan_runs(found: Filter, now: datetime) -> RunPlan:
     whole = ids or Place.HISTORY in places
     ended = _ended_range(found, states, now, notes if not whole else [])
     dead = window(found, "dead", now).meet(window(found, "ended", now))
-    if states & ENDED and not whole:
+    if states & ENDED:
         dead = dead.meet(ended)
     indexed, tested = _answered(found, places)
     return RunPlan(

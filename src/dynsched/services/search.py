@@ -13,9 +13,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import Generic, TypeVar
 
+from dynsched.domain.filter_values import is_run_id
 from dynsched.domain.filters import RUNS, Filter, Vocabulary, parse
 from dynsched.domain.instants import Clock, from_ms, to_ms
 from dynsched.domain.masking import PLAIN, Masker
@@ -187,9 +188,12 @@ class RunSearch(Masked):
 
 def _run_place(texts: tuple[str, str]) -> Place:
     try:
-        return from_ms(int(texts[0])), texts[1]
+        instant = from_ms(int(texts[0]))
     except (ValueError, OverflowError):
-        raise InvalidInput("cursor", "it is none of a search", "begin again without it") from None
+        instant = None
+    if instant is None or (texts[1] and not is_run_id(texts[1])):
+        raise InvalidInput("cursor", "it is none of a search", "begin again without it")
+    return instant, texts[1]
 
 
 def _as_text(place: Place) -> tuple[str, str]:
@@ -259,8 +263,8 @@ class _Page:
     def _goes_on(self, rest: Sequence[Step], stream: Iterator[Step]) -> bool:
         """Return whether anything lies behind, or may."""
         marks = 0
-        for step in (*rest, *islice(stream, MARKS_MAX)):
-            marks += 1
+        for step in islice(chain(rest, stream), MARKS_MAX):
             if step.run is not None or step.cut:
                 return True
+            marks += 1
         return marks >= MARKS_MAX

@@ -25,7 +25,7 @@ GROUPS_MAX = 500  # error groups of one shard, or share keys of one lane, that o
 CHUNK_MIN = 10
 CHUNK_MAX = 500
 FIRST_CHUNK = 200  # finds a small dead-letter queue whole with one query
-PEEK = 5  # of each further group: some 4 KB, the least that a query is charged for
+PEEK = 10  # of each further group: some 7 KB, one read unit
 
 Place = tuple[datetime, str]  # the instant that a run is listed by, and its id
 

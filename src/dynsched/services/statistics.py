@@ -23,6 +23,7 @@ log = logging.getLogger("dynsched.statistics")
 
 WRITTEN_EVERY = timedelta(seconds=10)
 UNWRITTEN_MAX = 5  # minutes that are kept while the store fails
+SET_BACK_MAX = 2  # minutes
 
 
 @dataclass(slots=True)
@@ -48,9 +49,13 @@ class Statistics:
         self._written_at: datetime | None = None
 
     def turn(self, now: datetime) -> None:
-        """Begin the minute of an instant, unless that was done."""
+        """Begin the minute of an instant, unless that was done.
+
+        A clock that is set back a little goes on in the minute that it was in: an earlier one was
+        written already, and would be written over.
+        """
         minute = minute_of(now)
-        if minute != self._present.tally.minute:
+        if not 0 <= self._present.tally.minute - minute <= SET_BACK_MAX:
             if self._present.changed:
                 self._over.append(self._present)
             self._present = _Kept(MinuteTally(minute))

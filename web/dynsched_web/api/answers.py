@@ -263,6 +263,7 @@ BATCH_DETAIL = fields(
         "done_again": COUNT,
         "dead_again": COUNT,
         "open_again": COUNT,
+        "unattended": TRUTH,
         "newer_not_included": LEVEL,
     },
 )

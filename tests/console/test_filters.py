@@ -1,0 +1,146 @@
+"""The filter line: a mistake is pointed at, Escape keeps the old, Up brings the last one back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dynsched_console.app import Options
+from dynsched_console.config import History
+from dynsched_console.screens.runs import RunsScreen
+from dynsched_console.sheet import Link
+from tests.console.stage import Player, play, staged
+
+RUNS = Options(refresh=None, place="runs")
+
+
+def runs_screen(player: Player) -> RunsScreen:
+    """Return the list of runs, which must be in front."""
+    screen = player.console.screen
+    assert isinstance(screen, RunsScreen)
+    return screen
+
+
+def test_a_filter_shows_what_fits_and_how_much_was_examined() -> None:
+    """The operator sees what the answer rests on."""
+    with staged() as stage:
+        stage.run()
+        dead = stage.run("bad")
+
+        async def act(player: Player) -> None:
+            await player.press("slash")
+            await player.type("state:dead")
+            await player.press("enter")
+            assert list(runs_screen(player).table.items()) == [dead]
+            assert "matched 1, examined 1" in player.text()
+
+        play(stage, act, options=RUNS)
+
+
+def test_a_mistake_keeps_the_old_rows_and_points_at_its_column() -> None:
+    """An empty list instead of an error would say that all is well."""
+    with staged() as stage:
+        stage.run()
+
+        async def act(player: Player) -> None:
+            await player.press("slash")
+            await player.type("state:dead tennant:acme")
+            await player.press("enter")
+            lines = player.lines()
+            number = next(n for n, text in enumerate(lines) if text.strip() == "^")
+            assert lines[number].index("^") == lines[number - 1].index("tennant")
+            assert "did you mean tenant:?" in lines[number + 1]
+            assert runs_screen(player).table.row_count == 1
+            assert runs_screen(player).filter == ""
+
+        play(stage, act, options=RUNS)
+
+
+def test_escape_keeps_the_filter_that_was_there() -> None:
+    """A slip of the hand costs nothing."""
+    with staged() as stage:
+        options = Options(refresh=None, place="runs", filter="state:done")
+
+        async def act(player: Player) -> None:
+            await player.press("slash", "x", "y", "escape")
+            assert runs_screen(player).filter == "state:done"
+            assert runs_screen(player).line.text == "state:done"
+            await player.press("slash")
+            assert "state:done" in player.text()
+
+        play(stage, act, options=options)
+
+
+def test_up_brings_back_filters_of_an_earlier_session(tmp_path: Path) -> None:
+    """What was looked for last night is looked for again this morning."""
+    path = tmp_path / "filters.json"
+    History(path).add("runs", "state:dead")
+    with staged() as stage:
+        options = Options(refresh=None, place="runs", history=History(path))
+
+        async def act(player: Player) -> None:
+            await player.press("slash", "up", "enter")
+            assert runs_screen(player).filter == "state:dead"
+
+        play(stage, act, options=options)
+    assert History(path).of("runs") == ["state:dead"]
+
+
+def test_tab_completes_a_qualifier_and_then_its_value() -> None:
+    """Nobody remembers all names."""
+    with staged() as stage:
+
+        async def act(player: Player) -> None:
+            await player.press("slash")
+            await player.type("ten")
+            await player.press("tab")
+            await player.type("acme state:le")
+            await player.press("tab", "enter")
+            assert runs_screen(player).filter == "tenant:acme state:leased"
+
+        play(stage, act, options=RUNS)
+
+
+def test_the_line_of_names_goes_to_a_screen_with_a_filter() -> None:
+    """Typed `:runs state:dead` is one step from anywhere."""
+    with staged() as stage:
+        dead = stage.run("bad")
+
+        async def act(player: Player) -> None:
+            await player.press("colon")
+            await player.type("runs state:dead")
+            await player.press("enter")
+            assert list(runs_screen(player).table.items()) == [dead]
+
+        play(stage, act)
+
+
+def test_the_brackets_go_back_and_forward_through_views_with_their_filters() -> None:
+    """Having looked elsewhere, one comes back to what one saw."""
+    with staged() as stage:
+
+        async def act(player: Player) -> None:
+            for text in ("state:done", "state:dead"):
+                player.console.visit(Link(place="runs", filter=text))
+                await player.settle()
+            await player.press("left_square_bracket")
+            assert runs_screen(player).filter == "state:done"
+            await player.press("right_square_bracket")
+            assert runs_screen(player).filter == "state:dead"
+            await player.press("minus")
+            assert runs_screen(player).filter == "state:done"
+
+        play(stage, act)
+
+
+def test_a_new_filter_unmarks_what_it_may_hide() -> None:
+    """Nothing that is not seen is acted on."""
+    with staged() as stage:
+        stage.run()
+
+        async def act(player: Player) -> None:
+            await player.press("space")
+            assert len(runs_screen(player).table.marks) == 1
+            runs_screen(player).apply_filter("state:dead")
+            assert runs_screen(player).table.marks == set()
+
+        play(stage, act, options=RUNS)
