@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from flask import Blueprint, Response, request
@@ -35,7 +36,12 @@ _NOBODY = Access(actor="nobody", read_only=True, via="api")
 @_DOCUMENT.route("GET", "/openapi.json", answer={"type": "object"}, open=True)
 def get_openapi(_: Call) -> Document:
     """Describe this API, as OpenAPI 3.1."""
-    return openapi_document(ROUTES, root=request.script_root + ROOT)
+    return _described(request.script_root + ROOT)
+
+
+@lru_cache(maxsize=4)  # anybody may ask, and making it takes some milliseconds
+def _described(root: str) -> Document:
+    return openapi_document(ROUTES, root=root)
 
 
 ROUTES: tuple[Route, ...] = (

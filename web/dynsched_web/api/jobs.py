@@ -83,7 +83,8 @@ def edit_job(call: Call) -> Document:
     """Change a job; what is not named stays as it is.
 
     A schedule, a target and the tags are replaced as a whole; of the policies those are changed
-    that are named. A changed schedule holds from `effective_from` on, and no occurrence is lost or
+    that are named. A `schedule` of null lets the job run by hand only, a `payload` of null leaves
+    it as it was. A changed schedule holds from `effective_from` on, and no occurrence is lost or
     doubled. A secret that is given back masked stays as it was.
     """
     bodies.some_change(call.body)

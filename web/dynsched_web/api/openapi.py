@@ -40,6 +40,11 @@ def openapi_document(routes: Iterable[Route], *, root: str) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, components)
+    problem = {TYPE: {"schema": _printed(PROBLEM, components)}}
+    failures = {
+        str(status): {"description": words, "content": problem}
+        for status, words in FAILURES.items()
+    }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -52,6 +57,7 @@ def openapi_document(routes: Iterable[Route], *, root: str) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": dict(sorted(components.items())),
+            "responses": failures,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"token": []}],
@@ -107,10 +113,9 @@ def _parameters(route: Route, components: dict[str, Any]) -> list[dict[str, Any]
 def _responses(route: Route, components: dict[str, Any]) -> dict[str, Any]:
     answer = {"application/json": {"schema": _printed(route.answer, components)}}
     good = {"description": "Done." if route.changes else "Found.", "content": answer}
-    problem = {TYPE: {"schema": _printed(PROBLEM, components)}}
     failures = {
-        str(status): {"description": words, "content": problem}
-        for status, words in FAILURES.items()
+        str(status): {"$ref": f"#/components/responses/{status}"}
+        for status in FAILURES
         if route.body is not None or status not in OF_BODIES
     }
     return {str(route.status): good, **failures}
