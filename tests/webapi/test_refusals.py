@@ -208,6 +208,19 @@ def test_an_address_that_shows_many_wrong_tokens_is_not_looked_at_for_a_while() 
     stage.get("/jobs", who="admin")
 
 
+def test_a_batch_over_the_limit_is_for_an_admin_to_confirm() -> None:
+    """The limit is the process's, the same for every bearer who is none."""
+    stage = Stage(limits=Limits(replay_runs=1, failures_max=100))
+    stage.call("restore_run")
+    draft = stage.call("preview_replay").json
+    assert draft is not None
+    assert draft["planned"] == 2
+    path, reason = f"/replays/{draft['batch_id']}/confirm", {"reason": "mended"}
+    found = problem(stage("POST", path, who="operator", json=reason), 403)
+    assert "an admin can confirm" in found["detail"]
+    assert stage("POST", path, json=reason).status_code == 200
+
+
 def test_a_revoked_token_is_refused_at_once_though_it_was_good_before(stage: Stage) -> None:
     """Nothing of it is cached."""
     own = Stage()

@@ -35,6 +35,7 @@ class Bearers:
         views: where tokens are read.
         clock: the source of time.
         read_only: whoever asks, nothing may be changed.
+        replay_limit: runs that a batch may hold which a bearer who is no admin confirms.
         failures_max: wrong tokens of one address within the period.
         period: after which an address begins anew.
 
@@ -47,12 +48,14 @@ class Bearers:
         clock: Clock,
         *,
         read_only: bool,
+        replay_limit: int,
         failures_max: int,
         period: timedelta,
     ) -> None:
         self._views = views
         self._clock = clock
         self._read_only = read_only
+        self._replay_limit = replay_limit
         self._failures_max = failures_max
         self._period_s = period.total_seconds()
         self._lock = threading.Lock()
@@ -88,6 +91,7 @@ class Bearers:
             actor=token.name,
             role=token.role,
             read_only=self._read_only,
+            replay_limit=self._replay_limit,
             via="api",
             tenant=token.tenant,
         )

@@ -14,7 +14,7 @@ from flask import Blueprint, Response, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from dynsched.bootstrap import Base, build_operations, build_views
-from dynsched.domain.access import Access
+from dynsched.domain.access import REPLAY_LIMIT, Access
 from dynsched.domain.payload import read_json
 from dynsched.errors import InvalidInput, NotFound
 from dynsched.services.documents import Document
@@ -60,11 +60,13 @@ class Limits:
 
     Attributes:
         body_bytes: of a body; a payload has 256 KB at most, and may be laid out with spaces.
+        replay_runs: of a batch that a bearer who is no admin confirms.
         failures_max: requests of one address without a good token within the period.
         failures_period: after which they are forgotten.
     """
 
     body_bytes: int = 1_100_000
+    replay_runs: int = REPLAY_LIMIT
     failures_max: int = 30
     failures_period: timedelta = timedelta(minutes=1)
 
@@ -89,6 +91,7 @@ def api_blueprint(
         views,
         base.clock,
         read_only=read_only,
+        replay_limit=limits.replay_runs,
         failures_max=limits.failures_max,
         period=limits.failures_period,
     )
