@@ -20,6 +20,7 @@ from dynsched.cli.services import dispatcher_command, reaper_command, up_command
 from dynsched.cli.store import init_command, resize_command, stats_command
 from dynsched.cli.tenant import tenant_group
 from dynsched.cli.token import token_group
+from dynsched.cli.web import web_command, web_user_command
 from dynsched.cli.why import why_command
 
 
@@ -51,6 +52,8 @@ for command in (
     dispatcher_command,
     worker_command,
     reaper_command,
+    web_command,
+    web_user_command,
     job_group,
     run_group,
     dlq_group,
