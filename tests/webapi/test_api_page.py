@@ -13,7 +13,7 @@ from dynsched_web.api.route import Route
 from tests.webapi.stage import Stage
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "api.md"
-BASE = f"http://127.0.0.1:8080{ROOT}"
+BASE = f"http://127.0.0.1:8420{ROOT}"
 
 
 def commands() -> list[str]:
