@@ -19,6 +19,7 @@ from dynsched.cli.run import run_group
 from dynsched.cli.services import dispatcher_command, reaper_command, up_command, worker_command
 from dynsched.cli.store import init_command, resize_command, stats_command
 from dynsched.cli.tenant import tenant_group
+from dynsched.cli.token import token_group
 from dynsched.cli.web import web_command, web_user_command
 from dynsched.cli.why import why_command
 
@@ -70,6 +71,7 @@ for command in (
     replay_group,
     stats_command,
     tenant_group,
+    token_group,
     audit_command,
     import_group,
     tui_command,
