@@ -94,9 +94,15 @@ def test_a_session_ends_after_its_time_and_with_any_change_of_the_person(tmp_pat
 
 
 def test_the_roles_of_people_hold_and_no_more_than_the_console_itself_may(tmp_path: Path) -> None:
-    """A read-only console is so for its admins too."""
-    access = Access(actor="starter", read_only=True)
+    """A read-only console is so for its admins too, and an operator's console makes no admins."""
+    access = Access(actor="starter", role=Role.OPERATOR)
     with staged(login=True, people=people(tmp_path), access=access) as stage:
+        for name, role in (("ada", "operator"), ("vera", "viewer")):
+            visitor = stage.visitor()
+            visitor.log_in(name)
+            assert f"{name} · {role}" in visitor.get("/").text
+    access = Access(actor="starter", read_only=True)
+    with staged(login=True, people=people_again(tmp_path), access=access) as stage:
         ada = stage.visitor()
         ada.log_in("ada")
         assert "READ-ONLY" in ada.get("/").text

@@ -35,9 +35,8 @@ def test_the_probes_tell_a_stopped_store_from_a_stopped_console() -> None:
     with staged() as stage:
         ada = stage.visitor()
         assert (ada.get("/healthz").status_code, ada.get("/readyz").status_code) == (200, 200)
-    with staged() as stage:
         stage.engine.stopped = True
-        ada = stage.visitor()
+        stage.clock.step(seconds=60)
         assert (ada.get("/healthz").status_code, ada.get("/readyz").status_code) == (200, 503)
 
 

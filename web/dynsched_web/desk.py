@@ -114,7 +114,8 @@ def refusal(action: Action, tenant: str | None = None) -> str:
 
 def flash(words: str, grade: str = "ok") -> None:
     """Say something on the next page that the visitor sees."""
-    session["said"] = [*session.get("said", []), [grade, words[:1_000]]][-5:]
+    # It travels in the cookie, for which browsers have four thousand bytes.
+    session["said"] = [*session.get("said", []), [grade, words[:300]]][-3:]
 
 
 def reason_of(text: str | None) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from flask import Request, session
 
-from dynsched.domain.access import Access, Role
+from dynsched.domain.access import RANK, Access, Role
 from dynsched.domain.instants import Clock, from_ms, to_ms
 from dynsched_web.config import WebConfig
 from dynsched_web.people import NO_PASSWORD, Person
@@ -67,9 +67,10 @@ class LoginLimit:
 
 def access_for(person: Person, config: WebConfig) -> Access:
     """Return what a person may do here: no more than the console itself."""
-    return replace(
-        config.access, actor=person.name, role=person.role, tenant=person.tenant, via="web"
-    )
+    own = config.access
+    role = min(person.role, own.role, key=lambda one: RANK[one])
+    tenant = person.tenant if own.tenant is None else own.tenant
+    return replace(own, actor=person.name, role=role, tenant=tenant, via="web")
 
 
 def who_asks(request: Request, config: WebConfig, clock: Clock) -> Access | None:

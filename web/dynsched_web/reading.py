@@ -46,6 +46,13 @@ class _Kept:
     fresh: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    token: object
+    future: Future[Any]
+    at: float
+
+
 class Reading:
     """Answers of the store that several visitors share.
 
@@ -64,7 +71,7 @@ class Reading:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="dynsched-web-read")
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
-        self._asked: dict[Hashable, tuple[object, Future[Any]]] = {}
+        self._asked: dict[Hashable, _Asked] = {}
 
     def get(self, key: Hashable, load: Callable[[], T]) -> Answer[T]:
         """Return the answer to a question.
@@ -83,12 +90,15 @@ class Reading:
             if kept is not None and kept.fresh and now - kept.at < self._fresh_s:
                 self._kept.move_to_end(key)
                 return Answer(kept.value, now - kept.at)
-            if key not in self._asked:
+            asked = self._asked.get(key)
+            if asked is None:
                 token = object()
-                self._asked[key] = token, self._pool.submit(self._load, key, load, token)
-            future = self._asked[key][1]
+                future = self._pool.submit(self._load, key, load, token)
+                asked = self._asked[key] = _Asked(token, future, now)
+            # Who comes later waits the less: a store that hangs must not hold every thread.
+            wait_s = max(self._patience_s - (now - asked.at), 0.0)
         try:
-            return Answer(future.result(timeout=self._patience_s), 0.0)
+            return Answer(asked.future.result(timeout=wait_s), 0.0)
         except NotYet:
             slow = f"the store has not answered for {self._patience_s:g} s"
             return self._older(kept, Unavailable(slow))
@@ -126,7 +136,7 @@ class Reading:
         """Keep an answer, unless somebody has changed something since it was asked for."""
         with self._lock:
             asked = self._asked.get(key)
-            if asked is None or asked[0] is not token:
+            if asked is None or asked.token is not token:
                 return
             del self._asked[key]
             if kept is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, g
 
 from dynsched.domain.health import Health
 from dynsched.errors import DynschedError
@@ -29,7 +29,9 @@ def readyz() -> Response:
     """Say whether the store answers."""
     try:
         health()
-    except DynschedError:
+    except DynschedError as error:
+        g.troubles.append(str(error))
+    if g.troubles:
         return Response("the store does not answer\n", 503, mimetype="text/plain")
     return Response("ready\n", mimetype="text/plain")
 

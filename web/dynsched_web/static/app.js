@@ -95,6 +95,12 @@
     setInterval(() => {
       if (!paused && !document.hidden) refresh(false);
     }, refreshMs);
+    /* What is under way is looked at more often. */
+    if (refreshMs > 2000) {
+      setInterval(() => {
+        if (!paused && !document.hidden && document.querySelector("[data-running]")) refresh(false);
+      }, 2000);
+    }
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden && !paused) refresh(false);
     });
