@@ -36,10 +36,10 @@ KEPT = timedelta(minutes=1)  # how long a group that has not changed is not look
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A group that was worked out, when, and from which count and newest run."""
+    """A group that was worked out, when, and from which count."""
 
     at: datetime
-    seen: tuple[int, str]
+    count: int
     group: ErrorGroup
 
 
@@ -58,9 +58,9 @@ class GroupViews(RunSearch):
     ) -> Found[ErrorGroup]:
         """Return the groups of the dead-letter queue, those with most runs first.
 
-        Cost: two requests for each group (500 at most) and shard, three more for each that is
-        returned, one if it has not changed since the last minute's; the read units of what is
-        counted, 10,000 runs of a group at most. With a filter up to 20,000 dead runs are read.
+        Cost: two requests for each group (500 at most) and shard, two more for each that is
+        returned, one if it has not changed within a minute; the read units of what is counted,
+        10,000 runs of a group at most. With a filter up to 20,000 dead runs are read.
 
         Args:
             filter: only dead runs that fit it; empty for all.
@@ -106,13 +106,14 @@ class GroupViews(RunSearch):
 
         A console asks every few seconds, and 200 runs of each group are much to read for nothing.
         """
-        newest = next((run.run_id for run in dead.newest(name, most=1)), "")
         kept = self._kept.get(name)
-        if kept is not None and within(now, kept.at, KEPT) and kept.seen == (count, newest):
-            return kept.group
+        if kept is not None and within(now, kept.at, KEPT) and kept.count == count:
+            newest = dead.newest(name, most=1)
+            if newest and newest[0].run_id == kept.group.newest:
+                return kept.group
         group = group_of(dead, name, count, now)
         if group is not None:
-            self._kept = {**self._kept, name: _Kept(now, (count, newest), group)}
+            self._kept = {**self._kept, name: _Kept(now, count, group)}
         return group
 
     def _matching(
