@@ -262,10 +262,16 @@ class Console(App[None]):
         if len(self.screen_stack) > 1:
             self.pop_screen()
 
-    @work
     async def action_go_to(self) -> None:
-        """Ask where to go."""
-        text = await self.push_screen_wait(GoToLine([place.name for place in self.places]))
+        """Ask where to go.
+
+        The next key is handled only when the line is there: one that is typed at once must not
+        mean something to the screen below.
+        """
+        names = [place.name for place in self.places]
+        await self.push_screen(GoToLine(names), self._go_where)
+
+    def _go_where(self, text: str | None) -> None:
         if text:
             self.go_to_text(text)
 
