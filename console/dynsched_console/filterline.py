@@ -146,7 +146,7 @@ class FilterLine(Vertical):
 
     def edit(self, history: list[str]) -> None:
         """Begin to edit."""
-        self._input.focus()
+        self.screen.set_focus(self._input)  # at once, and not when messages have been handled
         self._input.begin(history)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from dynsched.domain.access import Access, Action
 from dynsched.domain.audit import AuditEntry
 from dynsched.domain.batch import BREAKER, RATE, Batch
 from dynsched.domain.batch_entry import Outcome
-from dynsched.domain.filters import GROUPS, parse
+from dynsched.domain.filters import GROUPS, parse, term_text
 from dynsched.domain.health import ErrorGroup
 from dynsched.domain.job import Priority
 from dynsched.domain.payload import Json
@@ -21,6 +21,7 @@ from dynsched.services.operations import Operations
 from dynsched.services.search import Found
 from dynsched.services.views import Views
 
+GROUPS_SHOWN = 4  # of a batch, with an error each
 AUDIT_SHOWN = 20  # newest entries on one batch
 NO_LIMIT = "none"
 
@@ -88,6 +89,7 @@ class BatchScene:
     Attributes:
         detail: the batch and what became of what it moved.
         jobs: names of its jobs, by id.
+        errors: an error of each of its largest groups, by signature; not of those that are gone.
         audit: what was done to it, newest first.
         refusal: why this operator may not confirm it; empty if it may.
         at: when it was read.
@@ -95,6 +97,7 @@ class BatchScene:
 
     detail: BatchDetail
     jobs: Mapping[str, str]
+    errors: Mapping[str, str]
     audit: tuple[AuditEntry, ...]
     refusal: str
     at: datetime
@@ -107,6 +110,7 @@ class ReplaySource:
     access: Access
     views: Views
     operations: Operations
+    _errors: dict[str, str]
 
     def now(self) -> datetime:
         """Return the present instant."""
@@ -136,10 +140,20 @@ class ReplaySource:
         return BatchScene(
             detail=detail,
             jobs=self.views.job_names(list(batch.counts.get("job", {}))),
+            errors=self._errors_of(list(batch.counts.get("group", {}))[:GROUPS_SHOWN]),
             audit=tuple(self.views.audit_of(f"batch:{batch_id}", AUDIT_SHOWN)),
             refusal=refusal,
             at=self.now(),
         )
+
+    def _errors_of(self, signatures: Sequence[str]) -> dict[str, str]:
+        """Return an error of each group; each is looked for once, as long as the console runs."""
+        known = self._errors
+        for one in signatures:
+            if one not in known:
+                found = self.find_dead(term_text("group", one), limit=1).items
+                known[one] = found[0].error if found else ""
+        return {one: known[one] for one in signatures}
 
     def batch_entries(
         self, batch_id: str, outcome: Outcome | None, *, limit: int, cursor: str | None = None

@@ -83,6 +83,7 @@ class Source(ReplaySource):
         self.access = access
         self.url = url
         self.environment = environment
+        self._errors = {}
         self.views = build_views(base, read_only=access.read_only)
         self.operations = build_operations(base, access)
 

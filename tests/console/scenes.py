@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+
 from dynsched.domain.access import Access, Role
 from tests.console.party_scenes import PARTY_SCENES
 from tests.console.snapshots import Scene
@@ -75,6 +78,21 @@ def over(stage: Stage) -> None:
     stage.clock.step(minutes=1)
     operations.preview_replay("err:bounced")
 
+
+def one_order(stage: Stage) -> None:
+    """Let one run die whose payload has several lines and a secret."""
+    stage.run({"to": "bad@", "subject": "Your order", "lines": [7, 11], "token": "s3cret"})
+
+
+EDITOR = shlex.join(
+    (
+        sys.executable,
+        "-c",
+        "import pathlib, sys; path = pathlib.Path(sys.argv[1]);"
+        "path.write_text(path.read_text().replace('bad@', 'ada@example.org'))",
+    )
+)
+"""An editor that mends the address by itself."""
 
 VIEWER = Access(actor="eve@desk", role=Role.VIEWER, read_only=True, via="tui")
 
@@ -214,6 +232,31 @@ SCENES = (
         place="dlq",
         keys=("enter", "space", "space"),
         set=night,
+    ),
+    Scene(
+        name="edit-diff",
+        sentence="An edited payload: what differs, before anything is asked or changed.",
+        place="dlq",
+        keys=("enter", "E"),
+        set=one_order,
+        environment={"VISUAL": EDITOR},
+    ),
+    Scene(
+        name="edit-confirm",
+        sentence="Its confirm asks for a reason even of one run, and says what the mask hides.",
+        place="dlq",
+        keys=("enter", "E", "enter"),
+        set=one_order,
+        themes=("dark",),
+        environment={"VISUAL": EDITOR},
+    ),
+    Scene(
+        name="as-new",
+        sentence="A replay as a new run is louder: it says what may happen twice, and is typed.",
+        place="dlq",
+        keys=("enter", "N"),
+        set=one_order,
+        themes=("dark",),
     ),
     Scene(
         name="preview",

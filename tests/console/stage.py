@@ -13,6 +13,7 @@ from unittest.mock import patch
 from textual.events import Key
 from textual.pilot import Pilot
 from textual.strip import Strip
+from textual.widgets import Input
 from textual.worker import Worker
 
 from dynsched.bootstrap import Base, build_stepper, open_base
@@ -131,6 +132,8 @@ class Player:
         """
         quiet = 0
         while quiet < QUIET_ROUNDS:
+            for field in self.console.screen.query(Input):
+                field.cursor_blink = False  # it blinks by the wall's clock
             await self.pilot.pause(0)
             reads: list[Worker[object]] = [
                 worker for worker in self.console.workers if worker.group == "read"

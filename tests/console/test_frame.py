@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.events import Key
@@ -225,3 +228,35 @@ WHERE |= {
     "JobActions": "jobs, a job",
     "TenantsScreen": "tenants",
 }
+
+
+def test_a_reading_from_before_a_change_is_followed_by_one_from_after_it() -> None:
+    """A screen that was being read while its change was made must not show what was before."""
+    with staged() as stage:
+        run_id = stage.run("bad")
+        options = Options(refresh=None, place="runs", filter="state:dead")
+        back = threading.Event()
+
+        async def act(player: Player) -> None:
+            screen = player.console.screen
+            assert isinstance(screen, RunsScreen)
+            reader = screen.reader
+            before = reader()()
+
+            def late() -> Any:
+                assert back.wait(10)
+                return before
+
+            slow = [late]
+
+            def read() -> Callable[[], Any]:
+                return slow.pop() if slow else reader()
+
+            screen.reader = read  # type: ignore[method-assign]
+            screen.refresh_now()
+            await screen.change(lambda: stage.source.replay(run_id, reason=""))
+            back.set()
+            await player.settle()
+            assert screen.table.row_count == 0
+
+        play(stage, act, options=options)

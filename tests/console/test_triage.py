@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dynsched.domain.audit import AuditOutcome
 from dynsched.domain.batch import Batch, BatchState
+from dynsched.domain.batch_entry import Outcome
 from dynsched.domain.run import RunState
 from dynsched_console.app import Options
 from dynsched_console.screens.batch import BatchScreen
+from dynsched_console.screens.replays import EntriesScreen
+from dynsched_console.screens.run import RunScreen
 from tests.console.stage import Player, Stage, play, staged
 
 DEAD = 25
@@ -160,7 +163,7 @@ def test_a_breaker_pauses_and_the_screen_says_why_and_asks_for_a_reason() -> Non
         play(stage, act, options=Options(refresh=None))
 
 
-def test_a_new_pace_of_a_draft_is_a_new_preview_and_of_a_running_one_a_new_rate() -> None:
+def test_a_new_pace_of_a_draft_is_a_new_preview() -> None:
     """What is shown is what is confirmed."""
     with staged() as stage:
         fill(stage)
@@ -169,9 +172,7 @@ def test_a_new_pace_of_a_draft_is_a_new_preview_and_of_a_running_one_a_new_rate(
             await player.press("3", "r")
             first = newest(stage).batch_id
             stage.clock.step(seconds=1)
-            await player.press("e", "home", "2", "tab")
-            await player.type("5")
-            await player.press("enter")
+            await player.press("e", "home", "2", "tab", "5", "enter")
             second = newest(stage)
             assert (second.rate, second.canary) == (210.0, 5)
             assert second.batch_id != first
@@ -181,6 +182,88 @@ def test_a_new_pace_of_a_draft_is_a_new_preview_and_of_a_running_one_a_new_rate(
             assert "--rate 210 --canary 5" in player.text()
 
         play(stage, act, options=Options(refresh=None), size=(140, 40))
+
+
+def test_a_running_replay_can_be_paced_anew_and_a_wrong_rate_is_told_in_the_dialog() -> None:
+    """Too fast is mended without an abort."""
+    with staged() as stage:
+        fill(stage)
+
+        async def act(player: Player) -> None:
+            await start(player)
+            running = newest(stage).batch_id
+            await player.press("e")
+            await player.type("fast")
+            await player.press("enter")
+            assert "'fast' is no number" in player.text()
+            for _ in "fast":
+                await player.press("backspace")
+            await player.press("1", "enter")
+            assert (newest(stage).batch_id, newest(stage).rate) == (running, 1.0)
+            assert "1 run a second" in player.text()
+
+        play(stage, act, options=Options(refresh=None))
+
+
+def test_two_operators_start_a_replay_once_and_the_second_is_told_who_was_first() -> None:
+    """Both looked at the same draft, and both said yes."""
+    with staged() as stage:
+        fill(stage)
+
+        async def act(player: Player) -> None:
+            await player.press("3", "r", "C")
+            stage.scheduler.operations.confirm_replay(
+                newest(stage).batch_id, reason="me first", count=DEAD
+            )
+            await yes(player, "mail is back", DEAD)
+            await player.press("ctrl+r")
+            assert newest(stage).reason == "me first"
+            assert "was confirmed by" in " ".join(player.text().split())
+            assert "R running" in player.text()
+
+        play(stage, act, options=Options(refresh=None), size=(140, 40))
+
+
+def test_an_abort_with_pull_back_makes_dead_again_what_nobody_has_tried() -> None:
+    """The nearest thing to an undo."""
+    with staged() as stage:
+        ids = fill(stage)
+
+        async def act(player: Player) -> None:
+            await start(player)
+            stage.clock.step(seconds=1)
+            stage.stepper.step()
+            assert RunState.READY in states(stage, ids)
+            await player.press("A", "down", "enter")
+            await yes(player)
+            for _ in range(3):
+                stage.stepper.step()
+            await player.press("ctrl+r")
+            assert "pulled back" in player.text()
+
+        play(stage, act, options=Options(refresh=None))
+        assert set(states(stage, ids)) == {RunState.DEAD}
+
+
+def test_the_outcomes_of_a_replay_lead_to_their_entries_and_those_to_the_runs() -> None:
+    """From a number to the runs behind it, by Enter alone."""
+    with staged() as stage:
+        fill(stage)
+
+        async def act(player: Player) -> None:
+            await start(player)
+            stage.mended = True
+            await stepped(player, stage)
+            await player.press("tab", "enter")
+            screen = player.console.screen
+            assert isinstance(screen, EntriesScreen)
+            assert {row.entry.outcome for row in screen.table.items().values()} in (
+                {Outcome.MOVED}, {Outcome.LEFT},
+            )  # fmt: skip
+            await player.press("enter")
+            assert isinstance(player.console.screen, RunScreen)
+
+        play(stage, act, options=Options(refresh=None))
 
 
 def test_a_key_that_does_nothing_in_this_state_is_not_offered() -> None:

@@ -102,6 +102,15 @@ def test_a_fault_in_a_filter_is_pointed_at(
     assert (caret.strip(), answer.out) == ("^", "")
 
 
+def test_a_negated_word_may_come_first(program: Program) -> None:
+    """It begins as an option does, and is none; whatever is an option stays one."""
+    program("job", "add", "j", "--manual", "--handler", "echo", "--tenant", "acme")
+    program("job", "run-now", "j", "--tenant", "acme")
+    assert program.json("run", "list", "-tenant:acme", "state:ready") == []
+    assert len(program.json("run", "list", "-tenant:default", "--limit", "5")) == 1
+    assert "No such option" in program.error("run", "list", "--tenat:x")
+
+
 def test_an_option_is_a_value_and_never_more_of_the_filter(program: Program) -> None:
     """What is no name is refused by the option that gave it."""
     assert "--tenant: 'a b' is not a name" in program.error("run", "list", "--tenant", "a b")

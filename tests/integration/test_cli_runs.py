@@ -105,8 +105,7 @@ def test_a_run_is_shown_with_each_attempt(program: Program) -> None:
     (dead,) = program.json("dlq", "list")
     shown = program.json("run", "show", dead["run_id"])
     assert [each["outcome"] for each in shown["attempts"]] == ["failed", "failed"]
-    told = [(each["attempt"], each["outcome"]) for each in shown["attempts"]]
-    assert told == [(1, "failed"), (1, "replayed"), (2, "failed")]
+    assert [each["attempt"] for each in shown["attempts"]] == [1, 2]
     text = program("run", "show", dead["run_id"]).out
     assert text.count("Traceback") == 2
     assert "2 of 2 failures" in text

@@ -250,7 +250,21 @@ def test_an_actor_of_one_tenant_replays_only_its_own(ward: Ward) -> None:
     assert ward.states(acme) == ["ready"] * 2
 
 
-# lists
+# looks
+
+
+def test_a_batch_that_nobody_moves_is_told_apart_from_a_slow_one(ward: Ward) -> None:
+    """Where neither `up` nor `reaper` runs, waiting would never end."""
+    ward.die(5)
+    batch = ward.started(rate=0.1)
+    ward.clock.step(timedelta(seconds=16))
+    assert ward.views.batch(batch.batch_id).unattended
+    for _ in range(20):
+        ward.step()
+        assert not ward.views.batch(batch.batch_id, sample=0).unattended
+    ward.operations.pause_replay(batch.batch_id)
+    ward.clock.step(timedelta(minutes=5))
+    assert not ward.views.batch(batch.batch_id).unattended
 
 
 def test_batches_are_listed_newest_first_page_by_page(ward: Ward) -> None:

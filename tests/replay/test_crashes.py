@@ -169,6 +169,15 @@ def test_two_steppers_that_take_turns_move_each_entry_once() -> None:
     check_moved(made)
 
 
+def test_a_stepper_that_ends_lets_another_go_on_at_once() -> None:
+    """A restart is no reason to wait for the end of its ownership."""
+    made = scene()
+    assert made.ward.stepper.step().moved == 2
+    made.ward.stepper.close()
+    go_on(made.ward.another())
+    check_moved(made)
+
+
 def test_a_lost_answer_to_a_confirm_starts_one_batch() -> None:
     """Whatever is lost at whichever of its calls: it runs once, and a second confirm is refused."""
     made = Ward()

@@ -16,6 +16,8 @@ from dynsched.errors import Conflict, InvalidInput, NotFound
 from dynsched.services.operations import Operations
 from dynsched.storage.engine import Delete, Replace
 from dynsched.storage.runs import run_table_key
+from dynsched.targets.app import App
+from dynsched.testing import ManualScheduler
 from tests.replay.ward import SECOND, Ward
 
 
@@ -81,7 +83,12 @@ MEANWHILE = (
 )
 
 
-@pytest.mark.parametrize(("change", "outcome", "why"), MEANWHILE, ids=str)
+def case_name(case: object) -> str:
+    """Return a name that is the same in each process of the tests."""
+    return getattr(case, "__name__", str(case))
+
+
+@pytest.mark.parametrize(("change", "outcome", "why"), MEANWHILE, ids=case_name)
 def test_what_changed_since_the_preview_is_left_alone_with_the_reason(
     ward: Ward, change: Callable[[Ward, Run], None], outcome: str, why: str
 ) -> None:
@@ -365,3 +372,24 @@ def test_every_step_of_a_batch_leaves_an_entry(ward: Ward) -> None:
     ]
     assert entries[0].note == "aborted: 1 moved, 2 left"
     assert entries[-1].details["planned"] == "3"
+
+
+def test_users_tests_may_let_batches_run_with_everything_else() -> None:
+    """The scheduler of `dynsched.testing` steps them as time passes."""
+    app, mended = App(), [False]
+
+    @app.job("work", max_attempts=1)
+    def work() -> None:
+        if not mended[0]:
+            raise ValueError("no disk")
+
+    with ManualScheduler(app) as scheduler:
+        for _ in range(5):
+            scheduler.enqueue("work")
+        scheduler.run_due()
+        draft = scheduler.operations.preview_replay("", reason="r", rate=1.0)
+        mended[0] = True
+        scheduler.operations.confirm_replay(draft.batch_id)
+        assert scheduler.step_batches() == 1
+        assert scheduler.advance(seconds=10) == 5
+        assert {run.state.value for run in scheduler.runs("work")} == {"done"}

@@ -42,11 +42,14 @@ class Ward:
 
     Args:
         engine: the store; by default one in memory.
+        start: when it begins.
         settings: bounds of the services.
     """
 
-    def __init__(self, engine: Engine | None = None, **settings: Any) -> None:
-        self.clock = SettableClock(START)
+    def __init__(
+        self, engine: Engine | None = None, *, start: datetime = START, **settings: Any
+    ) -> None:
+        self.clock = SettableClock(start)
         self.engine = engine or memory_store()
         self.settings = Settings(**settings)
         self._seed = 0

@@ -165,6 +165,61 @@ def dead_run(maker: Process) -> None:
     run_all(maker)
 
 
+def dead_runs(maker: Process) -> None:
+    """Leave dead runs, one of them discarded and one with a large payload."""
+    job_id = maker.operations.create(job("never", "never")).job_id
+    made = [maker.operations.enqueue(job_id, payload) for payload in (1, 2, LARGE)]
+    run_all(maker)
+    maker.operations.discard(made[0].run_id)
+    maker.world.clock.step(timedelta(seconds=1))
+
+
+def draft(maker: Process) -> None:
+    """Leave a draft of three runs, of which one was discarded since."""
+    dead_runs(maker)
+    hidden = next(run for run in maker.world.runs() if run.hidden)
+    maker.operations.restore(hidden.run_id)
+    maker.operations.preview_replay("", reason="mended", rate=None)
+    maker.operations.discard(hidden.run_id)
+
+
+def batch_id(process: Process) -> str:
+    """Return the id of the only batch."""
+    (batch,) = process.base.store.batches.newest(most=2)
+    return batch.batch_id
+
+
+def confirm(process: Process) -> None:
+    """Start the draft."""
+    process.operations.confirm_replay(batch_id(process))
+
+
+def running_batch(maker: Process) -> None:
+    """Leave a batch that is to be moved."""
+    draft(maker)
+    confirm(maker)
+
+
+def aborted_batch(maker: Process) -> None:
+    """Leave a batch that was moved, and is to be taken back."""
+    running_batch(maker)
+    maker.stepper.step()
+    maker.operations.abort_replay(batch_id(maker), pull_back=True)
+    maker.stepper.close()
+
+
+def moved_once(world: World) -> bool:
+    """Return whether the two runs of the batch were moved once, and the third was not."""
+    return sorted(run.replays for run in world.runs()) == [0, 1, 1]
+
+
+def replay_edited(process: Process) -> None:
+    """Replay the dead runs with another payload."""
+    for run in list(process.world.runs()):
+        if run.state is RunState.DEAD and not run.hidden:
+            process.operations.replay_edited(run.run_id, {"n": 7}, reason="typo")
+
+
 def job_to_enqueue(maker: Process) -> None:
     """Leave a job without a schedule."""
     maker.operations.create(job("j"))
@@ -234,6 +289,13 @@ SCENARIOS = {
         acked=lambda w: stored(w) is JobState.DELETED,
     ),
     "replay": Scenario(dead_run, replay_dead, again=True),
+    "preview": Scenario(
+        dead_runs, lambda p: p.operations.preview_replay("", reason="mended"), again=True
+    ),
+    "confirm": Scenario(draft, confirm, again=True, acked=moved_once),
+    "step": Scenario(running_batch, lambda p: p.stepper.step(), again=True, acked=moved_once),
+    "pull back": Scenario(aborted_batch, lambda p: p.stepper.step()),
+    "replay edited": Scenario(dead_runs, replay_edited),
     "cancel": Scenario(ending_runs, cancel_leased, ready=start_all),
     "create": Scenario(
         nothing,

@@ -12,6 +12,7 @@ from dynsched.bootstrap import (
     build_dispatcher,
     build_operations,
     build_reaper,
+    build_stepper,
     build_worker,
     init_store,
     open_base,
@@ -86,6 +87,7 @@ class Process:
         self.operations = build_operations(self.base)
         self.dispatcher = build_dispatcher(self.base)
         self.reaper = build_reaper(self.base)
+        self.stepper = build_stepper(self.base)
         parts = build_worker(self.base, world.app, slots=slots or InlineSlots())
         self.worker, self.keeper, self.runner = parts.worker, parts.keeper, parts.runner
 
@@ -94,6 +96,7 @@ class Process:
         for step in (
             self.keeper.beat,
             self.dispatcher.tick,
+            self.stepper.step,
             self.worker.poll,
             self.worker.poll,
             self.reaper.sweep,

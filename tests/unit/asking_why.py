@@ -14,9 +14,6 @@ from dynsched.domain.job import Job
 from dynsched.domain.run import Run
 from tests.rules.small_world import World
 
-COMING = frozenset({"audit", "groups", "health", "replay"})
-"""Commands that hints may name although another part makes them."""
-
 
 def why(world: World, run: Run) -> Explanation:
     """Explain a run as it is stored now."""
@@ -50,7 +47,5 @@ def check_command(line: str) -> None:
     command: click.Command = main
     while isinstance(command, click.Group):
         name = words.pop(0)
-        if name in COMING and name not in command.commands:
-            return
         command = command.commands[name]
     command.make_context(line, words)

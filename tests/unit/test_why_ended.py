@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from dynsched.bootstrap import build_stepper
 from dynsched.domain.explanation import Cause, Explanation
 from dynsched.domain.job import Job, Overlap
 from dynsched.domain.retry import ErrorRule, RuleAction
@@ -170,6 +171,18 @@ def test_a_replayed_run_that_is_done_tells_its_past(world: World) -> None:
     assert explained.cause is Cause.REPLAYED
     assert "was replayed 1 time, and is done" in explained.headline
     assert any("attempt 1 failed" in what for _, what in explained.timeline)
+
+
+def test_a_run_that_a_batch_replayed_names_the_batch_once(world: World) -> None:
+    """The batch's audit is not the run's, so the run's history tells of it, as a deed, no try."""
+    run = ended(world, **spent())
+    draft = world.operations.preview_replay(f"id:{run.run_id}", reason="the disk has room")
+    world.operations.confirm_replay(draft.batch_id, reason="the disk has room")
+    build_stepper(world.people.base).step()
+    told = [what for _, what in why(world, run).timeline if "replayed" in what]
+    assert len(told) == 1
+    assert told[0].startswith("replayed by program on ")
+    assert told[0].endswith(f" in batch {draft.batch_id}: the disk has room")
 
 
 def test_a_run_cancelled_by_hand_gives_the_reason_that_was_given(world: World) -> None:

@@ -43,6 +43,7 @@ class ConsoleScreen(Screen[None]):
         super().__init__()
         self.composed = False
         self.loading_now = False
+        self.stale = False
         self.loaded_at: datetime | None = None
         self.failure = ""
 
@@ -104,7 +105,13 @@ class ConsoleScreen(Screen[None]):
         if self.loading_now or not self.usable:
             return
         self.loading_now = True
+        self.stale = False
         self._read()
+
+    def refresh_after_change(self) -> None:
+        """Read what holds after a change: a reading that is away may have been before it."""
+        self.stale = self.loading_now
+        self.refresh_now()
 
     @work(group="read", exit_on_error=False)
     async def _read(self) -> None:
@@ -120,6 +127,8 @@ class ConsoleScreen(Screen[None]):
         finally:
             self.loading_now = False
             self.refresh_frame()
+            if self.stale:
+                self.refresh_now()
 
     def fail(self, words: str) -> None:
         """Show a failure in the banner, or that there is none any more."""
@@ -174,7 +183,7 @@ class ConsoleScreen(Screen[None]):
         else:
             if done:
                 self.notify(done, markup=False)
-        self.refresh_now()
+        self.refresh_after_change()
         return answer
 
     async def change_each(

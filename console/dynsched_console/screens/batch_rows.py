@@ -10,14 +10,14 @@ from dynsched.domain.time_words import stamp, when
 from dynsched.services.choosing import OTHERS
 from dynsched_console.charts import bar
 from dynsched_console.dialogs import command_line
-from dynsched_console.replaying import BatchScene, Plan
+from dynsched_console.replaying import GROUPS_SHOWN, BatchScene, Plan
 from dynsched_console.sheet import Link, SheetRow, row
-from dynsched_console.text import Piece, ago, long, pad, sentence_lines, wrapped
+from dynsched_console.text import Piece, ago, long, pad, sentence_lines, short_error, wrapped
 from dynsched_console.themes import Tone
 
 LABEL = 15  # columns of the words at the left
 VALUE = 8  # columns of the figure behind them
-NAMED = 4  # jobs, tenants and groups that are counted one by one
+NAMED = GROUPS_SHOWN  # jobs, tenants and groups that are counted one by one
 CHART = 20
 COMMAND_LINES = 4
 
@@ -135,7 +135,8 @@ def _counts(scene: BatchScene, columns: int) -> Iterator[SheetRow]:
     batch = scene.detail.batch
     if batch.state not in (BatchState.DRAFT, BatchState.EXPIRED):
         yield _planned(scene)
-    for what, names in (("job", scene.jobs), ("tenant", {}), ("group", {})):
+    errors = {one: f"{one}  {short_error(error)}" for one, error in scene.errors.items()}
+    for what, names in (("job", scene.jobs), ("tenant", {}), ("group", errors)):
         yield from _counted(what, batch, names)
     del columns
 
@@ -240,8 +241,11 @@ def _eta(scene: BatchScene) -> str:
 
 
 def _since(scene: BatchScene, columns: int) -> Iterator[SheetRow]:
-    """Yield what became of the runs that were moved."""
+    """Yield what became of the runs that were moved, once there are some."""
     detail, batch = scene.detail, scene.detail.batch
+    if not batch.moved:
+        yield row(Piece("Nothing is moved yet", Tone.MUTED))
+        return
     which = "of those moved" if detail.sampled >= batch.moved else f"of the last {detail.sampled:,}"
     yield row(Piece("What became of them", Tone.STRONG), Piece(f"  {which}", Tone.MUTED))
     moved = Link(place="runs", filter=f"batch:{batch.batch_id}")

@@ -46,7 +46,8 @@ class ListScreen(ConsoleScreen, Generic[T]):
     """A filtered list of things; see `dynsched_console.screens` for what a subclass declares."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "filter", id="list.filter"),
+        # With priority: what is typed behind it at once, as over a slow line, is the filter.
+        Binding("slash", "filter", "filter", id="list.filter", priority=True),
         Binding("i", "detail", "detail", show=False, id="list.detail"),
         Binding("f", "follow", "follow the newest", show=False, id="list.follow"),
         Binding("c", "columns", "choose columns", show=False, id="list.columns"),
@@ -235,6 +236,8 @@ class ListScreen(ConsoleScreen, Generic[T]):
             return
         finally:
             self.loading_now = False
+            if self.stale:
+                self.refresh_now()
         if text == self.filter and start == self.window.next and self.usable:
             self.window.append(found)
             self.show()
@@ -246,8 +249,8 @@ class ListScreen(ConsoleScreen, Generic[T]):
     # keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return False for the filter's keys where there is none."""
-        if action == "filter" and not self.filtered:
+        """Return False for the filter's key where there is no filter, or it is edited already."""
+        if action == "filter" and (not self.filtered or self.line.editing):
             return False
         return super().check_action(action, parameters)
 

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 
 from dynsched.domain.access import Action
 from dynsched.domain.filters import VALUES_MAX, term_text
+from dynsched.domain.masking import MASK
 from dynsched.domain.payload import Json
 from dynsched.domain.run import Run, RunState
 from dynsched.errors import InvalidInput
@@ -111,10 +112,11 @@ class LoudReplays(ConsoleScreen):
         if payload is None:
             return
         text = json.dumps(payload[0], ensure_ascii=False, separators=(",", ":"))
+        hidden = f" What shows {MASK} keeps what it hides." if MASK in text else ""
         change = Change(
             verb="Replay edited",
             sentence=f"Replay {run.run_id} with the edited payload? Same run and key; the payload"
-            " that it had is kept among its attempts. What shows *** keeps what it hides.",
+            f" that it had is kept among its attempts.{hidden}",
             count=1,
             command=("replay", "edit", run.run_id, "--payload", text),
             reasoned=True,

@@ -104,7 +104,8 @@ class RunScreen(LoudReplays, RunActions, SubjectScreen):
             return []
         detail = self.answer.detail
         found = [one for one in run_copies(detail.run) if one.name not in ("error", "JSON")]
-        last = next((one for one in reversed(detail.attempts) if one.message), None)
+        tries = (one for one in reversed(detail.attempts) if not one.by_people)
+        last = next((one for one in tries if one.message), None)
         error = "" if last is None else f"{last.error_type}: {last.message}\n{last.detail}"
         document = json.dumps(run_detail_document(detail), indent=2)
         hints = [Copy("mend", hint) for hint in self.answer.why.hints]
@@ -205,6 +206,12 @@ def _audit(scene: RunScene, columns: int) -> Iterator[SheetRow]:
 
 
 def _attempt_row(one: Attempt) -> SheetRow:
+    if one.by_people:
+        batch = f" in batch {one.batch}" if one.batch else ""
+        return row(
+            Piece(f"  {'':>3}  {pad(f'R {one.outcome}', 13)}  ", Tone.MUTED),
+            f"{pad(stamp(one.ended_at), 20)}  by {one.by}{batch}",
+        )
     letter, tone = OUTCOMES.get(one.outcome, ("?", Tone.PLAIN))
     took = None if one.started_at is None else one.ended_at - one.started_at
     started = "–" if one.started_at is None else stamp(one.started_at)

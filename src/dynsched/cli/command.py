@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from dynsched.domain.access import Role
 from dynsched.errors import DynschedError, FilterError, InvalidInput, NotInitialised
 
 INTERRUPTED = 130
+NEGATED = re.compile(r"-[a-z][a-z_.]*:.*", re.DOTALL)
 
 # Fields of the domain's errors that have another name on the command line.
 NAMES: dict[str, tuple[str, ...]] = {
@@ -116,6 +118,14 @@ class Command(click.Command):
         self.examples = examples
         self.params += [store_option(), *access_options()]
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; `-tenant:acme` is a word of a filter and no option."""
+        if any(param.name == "words" for param in self.params) and "--" not in args:
+            negated = [word for word in args if NEGATED.fullmatch(word)]
+            if negated:
+                args = [*(word for word in args if word not in negated), "--", *negated]
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command.
 
@@ -193,8 +203,8 @@ class Program(Group):
 
 def as_typed(error: DynschedError, params: Sequence[click.Parameter]) -> DynschedError:
     """Return the error, the field of an `InvalidInput` as the option or argument people typed."""
-    if not isinstance(error, InvalidInput):
-        return error
+    if not isinstance(error, InvalidInput) or isinstance(error, FilterError):
+        return error  # a filter's fault is pointed at
     head = error.field
     for separator in ".[":
         head = head.partition(separator)[0]

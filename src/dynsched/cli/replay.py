@@ -15,7 +15,13 @@ from dynsched.cli.options import (
     reason_option,
     together,
 )
-from dynsched.cli.replay_show import print_batch, print_batches, print_entries, progress
+from dynsched.cli.replay_show import (
+    UNATTENDED,
+    print_batch,
+    print_batches,
+    print_entries,
+    progress,
+)
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.tables import print_json, print_status
 from dynsched.cli.values import PAYLOAD, ParamType, is_terminal
@@ -255,9 +261,9 @@ def _watch(runtime: Runtime, batch_id: str, *, as_json: bool) -> None:
     One line is written over and over on a terminal; elsewhere a line for each change.
     """
     over = is_terminal() and not as_json
-    shown = ""
+    shown, told = "", False
     while True:
-        detail = runtime.views.batch(batch_id)
+        detail = runtime.views.batch(batch_id, sample=0)
         state = detail.batch.state
         line = progress(detail, bar=True)
         if over:
@@ -265,13 +271,16 @@ def _watch(runtime: Runtime, batch_id: str, *, as_json: bool) -> None:
         elif line != shown and not as_json:
             click.echo(line)
         shown = line
+        if detail.unattended and not told:
+            told = True
+            click.echo(f"{chr(10) * over}warning: {UNATTENDED}", err=True)
         if state is not BatchState.RUNNING and (detail.batch.settled or not detail.batch.ended):
             break
         runtime.clock.wait(WATCH_S)
     if over:
         click.echo("")
     if as_json:
-        print_json(batch_detail_document(detail))
+        print_json(batch_detail_document(runtime.views.batch(batch_id)))
     elif detail.batch.why:
         click.echo(f"{state.value}: {detail.batch.why}")
     well = state is BatchState.FINISHED and not detail.batch.failed

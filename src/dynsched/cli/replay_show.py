@@ -16,6 +16,7 @@ from dynsched.services.choosing import OTHERS
 
 NAMED = 5  # jobs, tenants and groups that one line names
 BAR = 24  # columns of the progress bar
+UNATTENDED = "nobody moves it: `dynsched up` or `dynsched reaper` does"
 
 
 def print_batches(batches: Sequence[Batch], now: datetime) -> None:
@@ -67,13 +68,15 @@ def print_batch(detail: BatchDetail, names: Mapping[str, str], now: datetime) ->
             ("ended", when(batch.ended_at, now)),
             ("progress", "" if batch.confirmed_at is None else progress(detail)),
             ("skipped", _counts(batch.skipped)),
-            ("again", _again(detail)),
+            ("moved runs", _again(detail)),
         )
     )
     for count, why in _sorted(batch.skipped_expected):
         click.echo(f"left out: {count:,} {visible(why)}")
-    for count, why in _sorted(batch.warned):
+    for count, why in _sorted(batch.warned if batch.state is BatchState.DRAFT else {}):
         click.echo(f"warning: {count:,} will wait: {visible(why)}", err=True)
+    if detail.unattended:
+        click.echo(f"warning: {UNATTENDED}", err=True)
     if detail.newer.count:
         click.echo(f"not included: {detail.newer} that died after the preview")
     for note in batch.notes:

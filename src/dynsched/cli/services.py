@@ -242,6 +242,7 @@ def _step_once(stepper: BatchStepper) -> None:
         report = stepper.step()
         moved, skipped = moved + report.moved, skipped + report.skipped + report.failed
         again = report.again
+    stepper.close()
     if moved or skipped:
         click.echo(f"replay batches: {moved} dead runs moved, {skipped} skipped")
 

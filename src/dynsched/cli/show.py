@@ -26,7 +26,7 @@ from dynsched.services.capacity import why_words
 from dynsched.services.job_views import JobDetail, coming
 from dynsched.services.operations import Changed
 from dynsched.services.run_views import RunDetail, moment
-from dynsched.storage.runs import PEOPLES, Attempt, ProgressNote
+from dynsched.storage.runs import Attempt, ProgressNote
 
 _NO_JOBS = "no jobs (`dynsched job add --help` shows how to make one)"
 PAYLOAD_SHOWN = 2_000  # characters of a payload that people are shown
@@ -235,7 +235,7 @@ def _print_attempt(attempt: Attempt) -> None:
     started = "" if attempt.started_at is None else f", started {stamp(attempt.started_at)}"
     error = ": ".join(filter(None, (attempt.error_type, attempt.message)))
     click.echo("")
-    if attempt.outcome in PEOPLES:
+    if attempt.by_people:
         _print_deed(attempt)
         return
     click.echo(

@@ -189,10 +189,12 @@ def needs_of(batch: Batch) -> Needs:
 def rate_words(rate: float | None) -> str:
     """Return a rate in words.
 
-    >>> rate_words(10.0), rate_words(0.5), rate_words(None)
-    ('10 runs a second', '0.5 runs a second', 'no limit of the rate')
+    >>> rate_words(10.0), rate_words(1.0), rate_words(None)
+    ('10 runs a second', '1 run a second', 'no limit of the rate')
     """
-    return "no limit of the rate" if rate is None else f"{rate:g} runs a second"
+    if rate is None:
+        return "no limit of the rate"
+    return "1 run a second" if rate == 1 else f"{rate:g} runs a second"
 
 
 def check_options(rate: float | None, canary: int, breaker: float, planned: int) -> None:

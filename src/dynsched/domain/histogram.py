@@ -1,7 +1,7 @@
 """Start delays in few numbers: a histogram whose buckets grow, and percentiles out of it.
 
 Forty bounds from a millisecond to a day, each 1.6 times the one before. A percentile is told as
-the middle of its bucket, so it lies within 27 % of the exact one (or within a millisecond),
+the middle of its bucket, so it lies within 27 % and a millisecond of the exact one,
 however many histograms were added up; the largest delay is kept exactly beside.
 """
 
@@ -15,7 +15,7 @@ from typing import Final
 STEPS: Final = 40
 DAY_MS: Final = 86_400_000
 ERROR: Final = 0.27
-"""A percentile lies within this part of the exact one, either way."""
+"""A percentile lies within this part of the exact one and a millisecond, either way."""
 
 BOUNDS_MS: Final = tuple(round(DAY_MS ** (step / (STEPS - 1))) for step in range(STEPS))
 """The longest delay of each bucket, in milliseconds; what is longer than a day lies behind."""

@@ -66,6 +66,7 @@ def batch_detail_document(detail: BatchDetail) -> Document:
         "done_again": detail.done_again,
         "dead_again": detail.dead_again,
         "open_again": detail.open_again,
+        "unattended": detail.unattended,
         "newer_not_included": level_document(detail.newer),
     }
 

@@ -32,6 +32,7 @@ from dynsched.storage.batches import Marks
 
 SAMPLE = 200  # moved runs that are read to tell what became of them
 NEWER_MAX = 1_000
+PATIENCE = timedelta(seconds=15)  # until a running batch without an owner is nobody's
 ENTRIES_MAX = 5_000  # that one page of entries looks at
 
 
@@ -47,6 +48,7 @@ class BatchDetail:
         done_again: of those, runs that have ended otherwise than dead.
         dead_again: of those, runs that are dead again.
         open_again: of those, runs that have not ended.
+        unattended: it is running, and no stepper has been heard of for a while.
         newer: dead runs that its filter chooses and that died after the cut-off; they are no
             entries.
     """
@@ -58,6 +60,7 @@ class BatchDetail:
     done_again: int
     dead_again: int
     open_again: int
+    unattended: bool
     newer: Level
 
 
@@ -100,17 +103,26 @@ class BatchViews(RunSearch):
             cursor=items[-1].batch_id if more else None,
         )
 
-    def batch(self, batch_id: str) -> BatchDetail:
+    def batch(self, batch_id: str, *, sample: int = SAMPLE) -> BatchDetail:
         """Return a batch with what became of what it moved.
 
-        Cost: a read unit for each 4,000 entries, and one for each of 200 moved runs.
+        Cost: a read unit for each 4,000 entries, one for each moved run that is looked at, and
+        some ten for the search of newer dead runs. Without a sample only the first of these: for
+        those who look every second.
+
+        Args:
+            batch_id: the batch.
+            sample: moved runs to look at; with 0 newer dead runs are not looked for either.
 
         Raises:
             NotFound: there is no such batch.
+            InvalidInput: the sample is too large.
         """
+        if not 0 <= sample <= SAMPLE:
+            raise InvalidInput("sample", f"{sample} is out of range", f"give 0 to {SAMPLE}")
         batch, marks = self._with_marks(batch_id)
         seen = fates(
-            fate_of(run, batch_id) for _, run in self._read(self._last_moved(batch, marks))
+            fate_of(run, batch_id) for _, run in self._read(self._last_moved(batch, marks, sample))
         )
         return BatchDetail(
             batch=batch,
@@ -120,7 +132,8 @@ class BatchViews(RunSearch):
             done_again=seen.done,
             dead_again=seen.dead,
             open_again=seen.open,
-            newer=newer_than(self, batch, most=NEWER_MAX),
+            unattended=_unattended(batch, self._clock.now()),
+            newer=newer_than(self, batch, most=NEWER_MAX) if sample else Level(0),
         )
 
     def batch_entries(
@@ -187,14 +200,14 @@ class BatchViews(RunSearch):
         exact = counted(batch, position=batch.position, done=Counter(), current=total)
         return replace(exact, done=batch.done), marks
 
-    def _last_moved(self, batch: Batch, marks: list[Marks]) -> list[Entry]:
+    def _last_moved(self, batch: Batch, marks: list[Marks], sample: int) -> list[Entry]:
         places = [
             chunk * batch.chunk + place
             for chunk, one in enumerate(marks)
             for place, letter in enumerate(one.letters)
             if letter == Mark.MOVED.value
         ]
-        return self._entries(batch, places[-SAMPLE:])
+        return self._entries(batch, places[-sample:] if sample else [])
 
     def _entries(self, batch: Batch, places: list[int]) -> list[Entry]:
         """Return entries by their places. Cost: some 10 read units for each 500."""
@@ -209,6 +222,14 @@ class BatchViews(RunSearch):
         found = self._store.runs.look_up(keys)
         runs = [self.masked(run) if isinstance(run, Run) else None for run in found]
         return list(zip(entries, runs, strict=True))
+
+
+def _unattended(batch: Batch, now: datetime) -> bool:
+    """Return whether nobody moves a running batch: its owner would have renewed its claim."""
+    if batch.state is not BatchState.RUNNING:
+        return False
+    heard = [at for at in (batch.confirmed_at, batch.owned_until) if at is not None]
+    return now - max(heard, default=now) > PATIENCE
 
 
 def eta_of(batch: Batch) -> timedelta | None:

@@ -143,6 +143,7 @@ def run_stepper(stepper: BatchStepper, clock: Clock, settings: Settings, stopper
         return period.total_seconds()
 
     every(clock, stopper, period, step)
+    attempt(stopper, stepper.close)
 
 
 @contextmanager

@@ -79,6 +79,7 @@ class BatchStepper:
         self._mover = EntryMover(store, clock=clock)
         self._watch = BatchWatch(store)
         self._hands: dict[str, Hand] = {}
+        self._owned: set[str] = set()
         self._report = StepReport()
 
     def step(self) -> StepReport:
@@ -105,6 +106,19 @@ class BatchStepper:
                 report.broken += 1
                 log.exception("a replay batch could not be stepped: %s", keys[0].sk)
         return report
+
+    def close(self) -> None:
+        """Let others have at once what is owned here; to be called when stepping ends.
+
+        Raises:
+            StoreError: the store failed; others wait for the end of the ownership.
+        """
+        for batch_id in self._owned:
+            batch = self._store.batches.get(batch_id)
+            if batch is not None and batch.owner == self._name:
+                self._store.batches.replace(replace(batch, owner="", owned_until=None))
+        self._owned.clear()
+        self._hands.clear()
 
     def _one(self, batch: Batch | None, keys: Sequence[Key]) -> None:
         now = self._clock.now()
@@ -135,6 +149,7 @@ class BatchStepper:
                 return None
         elif until is not None and until - now > lease / 2:
             return batch
+        self._owned.add(batch.batch_id)
         return self._store.batches.replace(
             replace(batch, owner=self._name, owned_until=now + lease), durable=False
         )
@@ -381,6 +396,7 @@ class BatchStepper:
         log.info("replay batch %s: %s", batch.batch_id, told)
         self._store.batches.unpoint(keys)
         self._hands.pop(batch.batch_id, None)
+        self._owned.discard(batch.batch_id)
         self._report.ended += 1
 
 

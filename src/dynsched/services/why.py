@@ -235,7 +235,11 @@ def _timeline(run: Run, attempts: list[Attempt], now: datetime) -> list[tuple[da
     if run.started_at not in (None, run.first_started_at) and run.attempt not in told:
         assert run.started_at is not None
         found.append((run.started_at, f"attempt {run.attempt} started"))
-    found += [(attempt.ended_at, _attempt_words(attempt)) for attempt in attempts]
+    tries = (attempt for attempt in attempts if not attempt.by_people)
+    found += [(attempt.ended_at, _attempt_words(attempt)) for attempt in tries]
+    # What people did to this run alone is in its audit; a batch's audit is its own.
+    moved = (attempt for attempt in attempts if attempt.by_people and attempt.batch)
+    found += [(deed.ended_at, _deed_words(deed)) for deed in moved]
     if run.state is RunState.LEASED and run.leased_at is not None:
         found.append((run.leased_at, f"leased to session {run.session} under fence {run.fence}"))
     if run.ended_at is not None:
@@ -246,6 +250,12 @@ def _timeline(run: Run, attempts: list[Attempt], now: datetime) -> list[tuple[da
     if run.state in (RunState.READY, RunState.FAILED) and run.available_at != run.scheduled_for:
         found.append((run.available_at, "may start"))
     return found
+
+
+def _deed_words(deed: Attempt) -> str:
+    """Return what people did to a run by a replay batch."""
+    said = f": {deed.message}" if deed.message else ""
+    return f"{deed.outcome} by {deed.by} in batch {deed.batch}{said}"
 
 
 def _attempt_words(attempt: Attempt) -> str:

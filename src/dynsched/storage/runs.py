@@ -61,6 +61,14 @@ class Damaged:
     problem: str
 
 
+REPLAYED = "replayed"
+EDITED = "payload edited"
+AS_NEW = "replaced"
+PULLED_BACK = "pulled back"
+PEOPLES = (REPLAYED, EDITED, AS_NEW, PULLED_BACK)
+"""What people did to a dead run, noted behind the attempt that had ended."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """What is kept of one try: an error, an output, or how the lease was lost.
@@ -96,6 +104,11 @@ class Attempt:
     expires_at_s: int
 
     @property
+    def by_people(self) -> bool:
+        """Return whether it is no try, but what people did to the run after one."""
+        return self.outcome in PEOPLES
+
+    @property
     def late(self) -> bool:
         """Return whether the result was refused because the lease had changed hands."""
         return self.outcome == "late"
@@ -119,14 +132,6 @@ class ProgressNote:
     total: float | None
     note: str
     at: datetime
-
-
-REPLAYED = "replayed"
-EDITED = "payload edited"
-AS_NEW = "replaced"
-PULLED_BACK = "pulled back"
-PEOPLES = (REPLAYED, EDITED, AS_NEW, PULLED_BACK)
-"""What people did to a dead run, noted behind the attempt that had ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,7 +425,7 @@ def _attempt_sort(item: Attempt) -> str:
     A batch has one place behind an attempt: its note may be written again and stays one.
     """
     place = f"{item.number:06}#{item.fence:06}#"
-    if item.outcome not in PEOPLES:
+    if not item.by_people:
         return place + item.outcome
     order = int(item.outcome == PULLED_BACK) if item.batch else item.order
     return f"{place}~{item.batch or to_text(item.ended_at)}#{order:06}"

@@ -9,6 +9,7 @@ from random import Random
 from dynsched.bootstrap import (
     build_dispatcher,
     build_reaper,
+    build_stepper,
     build_worker,
     init_store,
     open_base,
@@ -112,6 +113,8 @@ class ManualScheduler:
         self.operations = self._client.operations
         self._dispatcher = build_dispatcher(self._base)
         self._reaper = build_reaper(self._base)
+        self._stepper = build_stepper(self._base)
+        self._stepping = False
         self._parts = build_worker(self._base, self.app, queues=queues, slots=InlineSlots())
         self._next_at: datetime | None = None
 
@@ -163,6 +166,16 @@ class ManualScheduler:
         """Let the reaper return the runs of workers whose lease is over."""
         return self._reaper.sweep()
 
+    def step_batches(self) -> int:
+        """Let the stepper move of running replay batches what may move now; return how many."""
+        moved = 0
+        while True:
+            report = self._stepper.step()
+            moved += report.moved
+            self._stepping = report.running > 0
+            if not report.again:
+                return moved
+
     def lose_worker(self) -> list[Run]:
         """Let another worker claim and start what is due, and die of it; return those runs.
 
@@ -208,11 +221,14 @@ class ManualScheduler:
     def _step(self) -> int:
         self.tick()
         self.sweep()
+        self.step_batches()
         return self.run_due()
 
     def _next_stop(self, now: datetime, end: datetime) -> datetime:
         """Return when something is due next, at most `STRIDE_MAX` from now."""
         stops = [min(end, now + STRIDE_MAX)]
+        if self._stepping:
+            stops.append(now + self._base.settings.step_period)
         if self._next_at is not None:
             stops.append(self._next_at)
         rows, _ = self.store.jobs.scan(LISTED_MAX, None)
