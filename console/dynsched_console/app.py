@@ -6,14 +6,13 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from textual import work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
-from textual.notifications import SeverityLevel
 
 from dynsched.bootstrap import Base
 from dynsched.domain.access import Access
@@ -125,24 +124,10 @@ class Console(App[None]):
             self.add_mode(place.name, place.screen)
         self.set_keymap(dict(self.options.config.keys))
 
-    def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: SeverityLevel = "information",
-        timeout: float | None = None,
-        markup: bool = False,
-    ) -> None:
+    def notify(self, message: str, *, title: str = "", **how: Any) -> None:
         """Show a notice, made harmless whatever it repeats; markup in it is never read."""
-        del markup
-        super().notify(
-            shown(message, NOTICE_MAX),
-            title=shown(title, NOTICE_MAX),
-            severity=severity,
-            timeout=timeout,
-            markup=False,
-        )
+        how["markup"] = False
+        super().notify(shown(message, NOTICE_MAX), title=shown(title, NOTICE_MAX), **how)
 
     # what the frame says
 
