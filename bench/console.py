@@ -153,6 +153,11 @@ def _headless(url: str) -> list[Figure]:
         )
         for name, words in names.items()
     ]  # fmt: skip
+    for name, words in (("entries", "DLQ entries"), ("jobs", "jobs")):
+        figures.append(
+            Figure(f"processor time of a move, {words}", found[f"cpu {name}"], "ms",
+                   note="headless, mean; what a busy machine does not change")
+        )  # fmt: skip
     return [*figures, Figure("memory, resident", found["rss"], "MB", RSS_MOST_MB, note="headless")]
 
 

@@ -126,7 +126,9 @@ async def measured(url: str) -> dict[str, float]:
         ):
             found[f"first {name}"] = await first_rows(console, link)
             if name in ("entries", "jobs"):
+                began = time.process_time()
                 still = await moves(console)
+                found[f"cpu {name}"] = (time.process_time() - began) / MOVES * 1_000
                 found[f"move {name}"] = percentile(still, 0.95)
                 busy = await while_refreshing(console, moves)
                 found[f"move {name}, refreshing"] = percentile(busy, 0.95)

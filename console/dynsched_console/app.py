@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -43,6 +44,7 @@ from dynsched_console.themes import DARK, THEMES
 
 REFRESH = timedelta(seconds=2)
 VISITS_MAX = 100
+SWITCH_S = 0.001
 NOTICE_MAX = 300  # columns of a notice
 MOTIONS = frozenset(
     f"{part}.{motion}"
@@ -401,6 +403,8 @@ def main(
         history=History(state_folder(environment) / "console-filters.json"),
         web_url=environment.get("DYNSCHED_WEB_URL", ""),
     )
+    # A thread that reads must not keep the screen waiting for the interpreter.
+    sys.setswitchinterval(SWITCH_S)
     console = Console(Source(base, access, url=url, environment=badge), options)
     console.run()
     return console.return_code or 0
