@@ -39,7 +39,8 @@ NAMES_SHOWN = 3
 def health_command(runtime: Runtime, /, *, watch: timedelta | None, as_json: bool) -> int:
     """Say whether runs are late, stuck or failing, and for whom, then the figures.
 
-    All who look share one look at the store in five seconds. Exits with 1 if anything is bad; a
+    All who look share one look at the store in five seconds; what is counted by the minute (tries,
+    starts, deaths) may trail the lists by some seconds. Exits with 1 if anything is bad; a
     warning is no failure. DYNSCHED_HEALTH_… (docs/settings.md) say what is a warning and what bad.
     """
     if watch is not None and watch < WATCH_LEAST:
