@@ -115,3 +115,19 @@ def test_an_option_is_a_value_and_never_more_of_the_filter(program: Program) -> 
     """What is no name is refused by the option that gave it."""
     assert "--tenant: 'a b' is not a name" in program.error("run", "list", "--tenant", "a b")
     assert program.json("dlq", "list", "--signature", 'x" state:dead') == []
+
+
+def test_an_unknown_tenant_is_named_where_nothing_is_found(program: Program) -> None:
+    """A slip in a tenant's name must not read as if all were well with it."""
+    program("job", "add", "j", "--manual", "--handler", "echo", "--tenant", "acme")
+    assert (
+        "no tenant 'acm' is known (did you mean acme?)" in program("dlq", "list", "tenant:acm").err
+    )
+    assert "is known" not in program("dlq", "list", "tenant:acme").err
+
+
+def test_what_other_lists_call_it_is_understood(program: Program) -> None:
+    """`job:` and the heading DIED are what people have read before they type."""
+    program("job", "add", "j", "--manual", "--handler", "echo")
+    assert program.json("job", "list", "job:j")[0]["name"] == "j"
+    assert program.json("dlq", "list", "died:>-1h") == []

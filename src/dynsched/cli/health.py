@@ -15,12 +15,12 @@ from dynsched.cli.tables import (
     distance,
     print_fields,
     print_json,
+    print_sentence,
     print_status,
     print_table,
     span,
 )
 from dynsched.cli.values import DURATION, is_terminal
-from dynsched.cli.visible import visible
 from dynsched.domain.filters import GROUPS, parse
 from dynsched.domain.health import Beat, Delay, ErrorGroup, Grade, Health
 from dynsched.errors import InvalidInput
@@ -96,7 +96,8 @@ def _print_health(health: Health) -> None:
     for verdict in health.verdicts:
         level = f"{verdict.level.value:<4}"
         shown = click.style(level, fg=COLOURS[verdict.level]) if coloured() else level
-        click.echo(f"{shown}  {verdict.topic.value:<6}  {visible(verdict.sentence)}")
+        head = f"{verdict.topic.value:<6}  "
+        print_sentence(verdict.sentence, head=f"{shown}  {head}", indent=len(level) + 2 + len(head))
     click.echo("")
     depth = ", ".join(f"{level} {name}" for name, level in health.depth.items() if level.count)
     jobs = [f"{count:,} {state}" for state, count in health.jobs_by_state.items()]
