@@ -226,7 +226,7 @@ JOBS = Vocabulary(
 AUDIT = Vocabulary(
     name="audit",
     qualifiers=(
-        Qualifier(name="actor", kind=Kind.WORD, hint="who did it"),
+        Qualifier(name="actor", kind=Kind.WORD, hint="who did it, the whole name"),
         Qualifier(
             name="action",
             kind=Kind.CHOICE,
