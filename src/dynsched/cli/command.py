@@ -18,6 +18,7 @@ from dynsched.domain.access import Role
 from dynsched.errors import DynschedError, FilterError, InvalidInput, NotInitialised
 
 INTERRUPTED = 130
+UNMADE = " (`dynsched up` does it by itself), or name another one: --store or DYNSCHED_STORE"
 SENTENCE = 200  # characters of a first sentence that a list of commands shows
 NEGATED = re.compile(r"-[a-z][a-z_.]*:.*", re.DOTALL)
 
@@ -255,9 +256,7 @@ def report(error: DynschedError | click.ClickException) -> int:
     else:
         message, code = str(error), error.exit_code
         if isinstance(error, NotInitialised) and "dynsched init" in message:
-            message += (
-                " (`up` does it by itself), or name another one with --store or DYNSCHED_STORE"
-            )
+            message += UNMADE
     print_error(message)
     if isinstance(error, FilterError):
         _print_pointer(error)
