@@ -18,8 +18,6 @@ from dynsched.domain.access import Role
 from dynsched.errors import DynschedError, FilterError, InvalidInput, NotInitialised
 
 INTERRUPTED = 130
-UNMADE = " (`dynsched up` does it by itself), or name another one: --store or DYNSCHED_STORE"
-SENTENCE = 200  # characters of a first sentence that a list of commands shows
 NEGATED = re.compile(r"-[a-z][a-z_.]*:.*", re.DOTALL)
 
 # Fields of the domain's errors that have another name on the command line.
@@ -49,6 +47,9 @@ MENDS: dict[str, tuple[str, str]] = {
     ),
     "give a key": ("key", "give one with --key"),
 }
+
+UNMADE = " (`dynsched up` does it by itself), or name another one: --store or DYNSCHED_STORE"
+SENTENCE = 200  # characters of a first sentence that a list of commands shows
 
 
 def store_option() -> click.Option:

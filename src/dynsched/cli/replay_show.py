@@ -62,9 +62,10 @@ def print_batch(detail: BatchDetail, names: Mapping[str, str], now: datetime) ->
             ("jobs", _largest(batch.counts.get("job", {}), names)),
             ("tenants", _largest(batch.counts.get("tenant", {}), {})),
             ("groups", _largest(batch.counts.get("group", {}), {})),
-            ("pace", _pace(detail)),
+            ("pace", _pace(batch)),
             ("previewed", f"by {batch.actor}, {when(batch.created_at, now)}"),
             ("confirmed", _confirmed(batch, now)),
+            ("takes", _takes(detail)),
             ("expires", when(batch.expires_at, now) if batch.state is BatchState.DRAFT else ""),
             ("ended", when(batch.ended_at, now)),
             ("progress", "" if batch.confirmed_at is None else progress(detail)),
@@ -82,6 +83,13 @@ def print_batch(detail: BatchDetail, names: Mapping[str, str], now: datetime) ->
         click.echo(f"not included: {detail.newer} that died after the preview")
     for note in batch.notes:
         click.echo(f"note: {visible(note)}", err=True)
+
+
+def _takes(detail: BatchDetail) -> str:
+    """Return how long a draft's runs take to be moved at its rate."""
+    if detail.batch.state is not BatchState.DRAFT or detail.eta is None:
+        return ""
+    return f"about {span(detail.eta)}"
 
 
 def _extent(batch: Batch, now: datetime) -> str:
@@ -103,13 +111,9 @@ def _largest(counts: Mapping[str, int], names: Mapping[str, str]) -> str:
     return ", ".join([*words, f"others {rest:,}"] if rest else words)
 
 
-def _pace(detail: BatchDetail) -> str:
-    """Return how a batch is moved, in words; of a draft also how long that takes."""
-    batch = detail.batch
-    rate = rate_words(batch.rate)
-    if batch.state is BatchState.DRAFT and detail.eta is not None:
-        rate += f" (about {span(detail.eta)})"
-    words = [rate, f"priority {batch.priority.value}"]
+def _pace(batch: Batch) -> str:
+    """Return how a batch is moved, in words."""
+    words = [rate_words(batch.rate), f"priority {batch.priority.value}"]
     if batch.canary:
         then = "then a pause" if batch.canary_hold else "then the others if they end well"
         words.append(f"first {batch.canary}, {then}")
