@@ -66,6 +66,7 @@ def print_batch(detail: BatchDetail, names: Mapping[str, str], now: datetime) ->
             ("pace", _pace(detail)),
             ("previewed", f"by {batch.actor}, {when(batch.created_at, now)}"),
             ("confirmed", _confirmed(batch, now)),
+            ("takes", _takes(detail)),
             ("expires", when(batch.expires_at, now) if batch.state is BatchState.DRAFT else ""),
             ("ended", when(batch.ended_at, now)),
             ("progress", "" if batch.confirmed_at is None else progress(detail)),
@@ -83,6 +84,13 @@ def print_batch(detail: BatchDetail, names: Mapping[str, str], now: datetime) ->
         click.echo(f"not included: {detail.newer} that died after the preview")
     for note in batch.notes:
         click.echo(f"note: {visible(note)}", err=True)
+
+
+def _takes(detail: BatchDetail) -> str:
+    """Return how long a draft's runs take to be moved at its rate."""
+    if detail.batch.state is not BatchState.DRAFT or detail.eta is None:
+        return ""
+    return f"about {span(detail.eta)}"
 
 
 def _extent(batch: Batch, now: datetime) -> str:
