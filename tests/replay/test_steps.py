@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -149,6 +150,35 @@ def test_a_stepper_that_was_away_makes_up_for_seconds_only(ward: Ward) -> None:
     ward.started(rate=2.0)
     ward.step(0)
     assert ward.step(3_600).moved == 5
+
+
+@pytest.mark.parametrize("back", [timedelta(seconds=3), timedelta(hours=5)])
+def test_a_clock_that_is_set_back_does_not_stop_a_batch(ward: Ward, back: timedelta) -> None:
+    """The rate counts from now on: neither is the past made up for, nor the future waited for.
+
+    Source: a batch stood still until the clock had caught up.
+    """
+    ward.die(20)
+    batch = ward.started(rate=1.0)
+    assert ward.step(3).moved > 0
+    ward.clock.set(ward.clock.now() - back)
+    moved = [ward.step(1).moved for _ in range(5)]
+    assert sum(moved) in (4, 5, 6)
+    ward.adds_up(batch)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(seconds=3), timedelta(hours=5)])
+def test_a_stepper_takes_over_from_one_whose_clock_was_ahead(ward: Ward, ahead: timedelta) -> None:
+    """What that one has written of the rate is no reason to wait."""
+    ward.die(20)
+    ward.started(rate=1.0)
+    now = ward.clock.now()
+    ward.clock.set(now + ahead)
+    ward.step(1)
+    ward.clock.set(now)
+    other = ward.another()
+    ward.step(40, stepper=other)
+    assert sum(ward.step(1, stepper=other).moved for _ in range(5)) in (4, 5, 6)
 
 
 def test_a_step_moves_no_more_than_its_bound() -> None:

@@ -216,9 +216,8 @@ class BatchStepper:
             most = min(most, batch.canary - batch.moved)
         if batch.rate is None:
             return most
-        paced_at = max(filter(None, (batch.paced_at, hand.paced_at)), default=now)
         slack = BURST + timedelta(seconds=1 / batch.rate)
-        hand.paced_at = min(max(paced_at, now - slack), now)
+        hand.paced_at = max(_paced_at(batch, hand, now) or now, now - slack)
         # A microsecond more, since instants are whole microseconds and the rate is not.
         return min(most, int(((now - hand.paced_at).total_seconds() + 1e-6) * batch.rate))
 
@@ -269,7 +268,7 @@ class BatchStepper:
         complete = hand.marks.complete
 
         def change(batch: Batch) -> Batch:
-            paced_at = max(filter(None, (batch.paced_at, hand.paced_at)), default=None)
+            paced_at = _paced_at(batch, hand, self._clock.now())
             noted = replace(_as_marked(batch, hand), paced_at=paced_at)
             if complete:
                 done = Counter(batch.done) + hand.marks.counts
@@ -411,6 +410,15 @@ class BatchStepper:
 
 def _long_expired(batch: Batch, now: datetime) -> bool:
     return batch.state is BatchState.DRAFT and now >= batch.expires_at + DRAFT_MARGIN
+
+
+def _paced_at(batch: Batch, hand: Hand, now: datetime) -> datetime | None:
+    """Return up to when a rate is used up; an instant to come is of a clock that was wrong.
+
+    Else a clock that is set back would stop the batch until it has caught up.
+    """
+    known = [at for at in (batch.paced_at, hand.paced_at) if at is not None and at <= now]
+    return max(known, default=None)
 
 
 def _as_marked(batch: Batch, hand: Hand) -> Batch:
