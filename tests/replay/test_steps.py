@@ -15,6 +15,7 @@ from dynsched.domain.batch import BatchState
 from dynsched.domain.run import Run
 from dynsched.errors import Conflict, InvalidInput, NotFound
 from dynsched.services.operations import Operations
+from dynsched.services.views import AuditQuery
 from dynsched.storage.engine import Delete, Replace
 from dynsched.storage.runs import run_table_key
 from dynsched.targets.app import App
@@ -402,6 +403,20 @@ def test_every_step_of_a_batch_leaves_an_entry(ward: Ward) -> None:
     ]
     assert entries[0].note == "aborted: 1 moved, 2 left"
     assert entries[-1].details["planned"] == "3"
+
+
+def test_a_pause_that_nobody_made_is_in_the_audit_too(ward: Ward) -> None:
+    """The batch forgets it when it is resumed; and what the stepper did can be asked for.
+
+    Source: after a resume nothing told that the canary had died.
+    """
+    batch_id, _ = canary(ward)
+    ward.work(broken=True)
+    ward.step(2)
+    ward.operations.resume_replay(batch_id, reason="go on")
+    (entry,) = ward.views.audit(AuditQuery(filter=f"via:stepper target:batch:{batch_id}")).items
+    assert (entry.action.value, entry.actor) == ("batch.pause", "ada")
+    assert entry.note.startswith("paused by its canary: of the first 3 runs 3 are dead again")
 
 
 def test_users_tests_may_let_batches_run_with_everything_else() -> None:

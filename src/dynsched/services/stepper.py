@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from dynsched.domain import batch as rules
 from dynsched.domain.access import Action
-from dynsched.domain.audit import ACTOR_MAX, AuditEntry, AuditOutcome, plain
+from dynsched.domain.audit import ACTOR_MAX, NOTE_MAX, AuditEntry, AuditOutcome, plain
 from dynsched.domain.batch import Batch, BatchState, counted, ending_words
 from dynsched.domain.batch_entry import Mark, Outcome, merged, outcome_of
 from dynsched.domain.instants import MILLISECOND, Clock, within
@@ -287,8 +287,11 @@ class BatchStepper:
         def change(batch: Batch) -> Batch:
             return rules.paused(_as_marked(batch, hand), cause=cause, why=says.why)
 
-        if self._change(batch, change, running=True) is not None:
+        paused = self._change(batch, change, running=True)
+        if paused is not None:
             log.warning("replay batch %s is paused (%s): %s", batch.batch_id, cause, says.why)
+            note = f"paused by its {cause.value}: {says.why}"
+            self._tell(paused, Action.BATCH_PAUSE, self._clock.now(), note)
 
     def _change(
         self,
@@ -386,26 +389,31 @@ class BatchStepper:
         The entry has one place whoever writes it, and how often.
         """
         told = ending_words(batch)
-        self._store.audit.begin(
-            AuditEntry(
-                entry_id=batch.batch_id,
-                at=(batch.ended_at or batch.created_at) + MILLISECOND,  # behind an abort's own
-                actor=plain(batch.confirmed_by, ACTOR_MAX),
-                role=batch.role,
-                via=VIA,
-                action=Action.BATCH_FINISH,
-                target=f"batch:{batch.batch_id}",
-                tenant=batch.tenant,
-                reason=batch.reason,
-                outcome=AuditOutcome.DONE,
-                note=told,
-            )
-        )
+        at = (batch.ended_at or batch.created_at) + MILLISECOND  # behind an abort's own
+        self._tell(batch, Action.BATCH_FINISH, at, told)
         log.info("replay batch %s: %s", batch.batch_id, told)
         self._store.batches.unpoint(keys)
         self._hands.pop(batch.batch_id, None)
         self._owned.discard(batch.batch_id)
         self._report.ended += 1
+
+    def _tell(self, batch: Batch, action: Action, at: datetime, told: str) -> None:
+        """Write into the audit what the stepper did for whoever had confirmed a batch."""
+        self._store.audit.begin(
+            AuditEntry(
+                entry_id=batch.batch_id,
+                at=at,
+                actor=plain(batch.confirmed_by, ACTOR_MAX),
+                role=batch.role,
+                via=VIA,
+                action=action,
+                target=f"batch:{batch.batch_id}",
+                tenant=batch.tenant,
+                reason=batch.reason,
+                outcome=AuditOutcome.DONE,
+                note=plain(told, NOTE_MAX),
+            )
+        )
 
 
 def _long_expired(batch: Batch, now: datetime) -> bool:
