@@ -245,7 +245,7 @@ AUDIT = Vocabulary(
             name="via",
             kind=Kind.CHOICE,
             hint="through which door",
-            choices=_choices("program", "cli", "tui", "web", "api"),
+            choices=_choices("program", "cli", "tui", "web", "api", "stepper"),
         ),
         Qualifier(name="at", kind=Kind.TIME, hint="when"),
     ),
