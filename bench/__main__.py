@@ -17,6 +17,7 @@ from pathlib import Path
 from bench import (
     boundary,
     burst,
+    console,
     cron,
     drain,
     floor,
@@ -40,6 +41,7 @@ BENCHMARKS: Mapping[str, tuple[str, Callable[[Options], list[Figure]]]] = {
     "burst": (f"Start delay, {burst.RUNS:,} runs due at one instant", burst.measure),
     "boundary": (f"Start delay, {boundary.JOBS:,} minutely cron jobs", boundary.measure),
     "recovery": ("Recovery of 200 running runs after kill -9", recovery.measure),
+    "console": ("The terminal console over a store full of dead runs", console.measure),
     "triage": ("Looking at a store full of dead runs", triage.measure),
     "idle": (f"Idle, {idle.JOBS:,} jobs stored for tomorrow", idle.measure),
 }

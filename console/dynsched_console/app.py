@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,7 +14,6 @@ from textual import work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
-from textual.notifications import SeverityLevel
 
 from dynsched.bootstrap import Base
 from dynsched.domain.access import Access
@@ -44,6 +44,7 @@ from dynsched_console.themes import DARK, THEMES
 
 REFRESH = timedelta(seconds=2)
 VISITS_MAX = 100
+SWITCH_S = 0.001
 NOTICE_MAX = 300  # columns of a notice
 MOTIONS = frozenset(
     f"{part}.{motion}"
@@ -125,22 +126,10 @@ class Console(App[None]):
             self.add_mode(place.name, place.screen)
         self.set_keymap(dict(self.options.config.keys))
 
-    def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: SeverityLevel = "information",
-        **options: Any,
-    ) -> None:
+    def notify(self, message: str, *, title: str = "", **how: Any) -> None:
         """Show a notice, made harmless whatever it repeats; markup in it is never read."""
-        options["markup"] = False
-        super().notify(
-            shown(message, NOTICE_MAX),
-            title=shown(title, NOTICE_MAX),
-            severity=severity,
-            **options,
-        )
+        how["markup"] = False
+        super().notify(shown(message, NOTICE_MAX), title=shown(title, NOTICE_MAX), **how)
 
     # what the frame says
 
@@ -260,10 +249,16 @@ class Console(App[None]):
         if len(self.screen_stack) > 1:
             self.pop_screen()
 
-    @work
     async def action_go_to(self) -> None:
-        """Ask where to go."""
-        text = await self.push_screen_wait(GoToLine([place.name for place in self.places]))
+        """Ask where to go.
+
+        The next key is handled only when the line is there: one that is typed at once must not
+        mean something to the screen below.
+        """
+        names = [place.name for place in self.places]
+        await self.push_screen(GoToLine(names), self._go_where)
+
+    def _go_where(self, text: str | None) -> None:
         if text:
             self.go_to_text(text)
 
@@ -408,6 +403,8 @@ def main(
         history=History(state_folder(environment) / "console-filters.json"),
         web_url=environment.get("DYNSCHED_WEB_URL", ""),
     )
+    # A thread that reads must not keep the screen waiting for the interpreter.
+    sys.setswitchinterval(SWITCH_S)
     console = Console(Source(base, access, url=url, environment=badge), options)
     console.run()
     return console.return_code or 0

@@ -49,6 +49,10 @@ class GoToLine(ModalScreen[str | None]):
                 compact=True,
             )
 
+    def on_mount(self) -> None:
+        """Take the keys from now on, those that were typed meanwhile too."""
+        self.set_focus(self.query_one(Input))
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Answer with the text."""
         self.dismiss(event.value.strip() or None)

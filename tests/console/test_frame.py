@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import Key
 from textual.widgets import TextArea
 
 from dynsched.errors import InvalidInput
@@ -46,6 +47,22 @@ def test_a_failing_store_shows_its_sentence_and_the_rows_stay() -> None:
             assert "FAILING" not in player.text()
 
         play(stage, act, options=RUNS)
+
+
+def test_keys_typed_at_once_behind_a_colon_mean_nothing_to_the_screen_below() -> None:
+    """Fast hands and pasted text must not replay a run because a name begins with r."""
+    with staged() as stage:
+        stage.run("bad")
+
+        async def act(player: Player) -> None:
+            for key in (("colon", ":"), *((one, one) for one in "runs"), ("enter", "\r")):
+                player.console.post_message(Key(*key))
+            await player.settle()
+            assert player.console.current_mode in ("dlq", "runs")
+            assert len(player.console.screen_stack) <= 2
+
+        play(stage, act, options=Options(refresh=None, place="dlq"))
+        assert stage.source.views.batches(limit=1).items == ()
 
 
 def test_p_stops_the_refresh_and_says_so() -> None:

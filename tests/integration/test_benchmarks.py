@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-# As the console script has it: the package and the benchmarks, wherever the tests run from.
-RUN = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'src')!r}]; import runpy; "
+# As the console script has it: the packages and the benchmarks, wherever the tests run from.
+PATHS = [str(ROOT), str(ROOT / "src"), str(ROOT / "console")]
+RUN = f"import sys; sys.path[:0] = {PATHS!r}; import runpy; "
 MODULE = "runpy.run_module('bench', run_name='__main__', alter_sys=True)"
 
 

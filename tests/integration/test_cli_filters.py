@@ -128,3 +128,19 @@ def test_every_negated_term_is_a_word_of_the_filter(program: Program, word: str)
     run_id = die(program, name="a")
     found = program.json("run", "list", word, "--limit", "5")
     assert [one["run_id"] for one in found] == [run_id]
+
+
+def test_an_unknown_tenant_is_named_where_nothing_is_found(program: Program) -> None:
+    """A slip in a tenant's name must not read as if all were well with it."""
+    program("job", "add", "j", "--manual", "--handler", "echo", "--tenant", "acme")
+    assert (
+        "no tenant 'acm' is known (did you mean acme?)" in program("dlq", "list", "tenant:acm").err
+    )
+    assert "is known" not in program("dlq", "list", "tenant:acme").err
+
+
+def test_what_other_lists_call_it_is_understood(program: Program) -> None:
+    """`job:` and the heading DIED are what people have read before they type."""
+    program("job", "add", "j", "--manual", "--handler", "echo")
+    assert program.json("job", "list", "job:j")[0]["name"] == "j"
+    assert program.json("dlq", "list", "died:>-1h") == []

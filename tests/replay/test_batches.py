@@ -10,6 +10,7 @@ from dynsched.domain.access import Access, Role
 from dynsched.domain.batch import BatchState, check_options
 from dynsched.domain.job import Priority
 from dynsched.errors import Conflict, FilterError, Forbidden, InvalidInput
+from dynsched.services.views import AuditQuery
 from tests.replay.ward import SECOND, Ward
 
 
@@ -265,6 +266,23 @@ def test_a_batch_that_nobody_moves_is_told_apart_from_a_slow_one(ward: Ward) -> 
     ward.operations.pause_replay(batch.batch_id)
     ward.clock.step(timedelta(minutes=5))
     assert not ward.views.batch(batch.batch_id).unattended
+
+
+def test_what_people_say_about_a_batch_is_masked_where_it_is_shown(ward: Ward) -> None:
+    """A filter, a reason or a note may quote an error with a secret in it.
+
+    Source: the audit told the password that the run's own page hid.
+    """
+    (run, _) = ward.die(2)
+    batch = ward.started('-err:"password=hush"', reason="the host said token=hush")
+    ward.operations.pause_replay(batch.batch_id, reason="again token=hush")
+    ward.operations.discard(run.run_id, reason="pin: hush")
+    views = ward.views
+    shown = [views.batch(batch.batch_id), *views.batches().items, *views.audit().items]
+    shown += [*views.audit_of(f"run:{run.run_id}"), views.why_run(run.run_id)]
+    assert "***" in repr(shown)
+    assert "hush" not in repr(shown)
+    assert views.audit(AuditQuery(filter="hush")).items == ()
 
 
 def test_batches_are_listed_newest_first_page_by_page(ward: Ward) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dynsched.bootstrap import build_operations
+from dynsched.domain.explanation import Cause
 from dynsched.domain.run import Run, RunState
 from dynsched.errors import IllegalTransition, InvalidInput
 from dynsched.storage.runs import Attempt
@@ -59,6 +60,26 @@ def test_a_replay_as_new_is_another_run_of_the_same_work(ward: Ward, payload: An
     assert ward.views.show_run(new.run_id).payload == ward.views.show_run(old.run_id).payload
     ward.work(broken=False)
     assert ward.states([new, old]) == ["done", "dead"]
+
+
+def test_why_tells_a_run_that_was_replaced_or_pulled_back() -> None:
+    """What people did to a dead run is no riddle, and no reason to restore it.
+
+    Source: `cannot tell why … gives the reason 'pulled back'`.
+    """
+    ward = Ward()
+    (first,) = ward.die(1)
+    batch = ward.started()
+    ward.step()
+    ward.operations.abort_replay(batch.batch_id, pull_back=True)
+    ward.step(30)
+    told = ward.views.why_run(first.run_id)
+    assert told.cause is Cause.PULLED_BACK
+    assert "before it was tried; it had died of ValueError: no disk" in told.headline
+    new = ward.operations.replay_as_new(first.run_id, reason="r")
+    told = ward.views.why_run(first.run_id)
+    assert told.cause is Cause.REPLACED
+    assert told.hints == (f"dynsched run show {new.run_id}",)
 
 
 def test_one_death_makes_one_new_run_however_often_it_is_asked(ward: Ward) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from dynsched.domain.batch import BatchState
 from dynsched.domain.run import Run
 from dynsched.errors import Conflict, InvalidInput, NotFound
 from dynsched.services.operations import Operations
+from dynsched.services.views import AuditQuery
 from dynsched.storage.engine import Delete, Replace
 from dynsched.storage.runs import run_table_key
 from dynsched.targets.app import App
@@ -149,6 +151,35 @@ def test_a_stepper_that_was_away_makes_up_for_seconds_only(ward: Ward) -> None:
     ward.started(rate=2.0)
     ward.step(0)
     assert ward.step(3_600).moved == 5
+
+
+@pytest.mark.parametrize("back", [timedelta(seconds=3), timedelta(hours=5)])
+def test_a_clock_that_is_set_back_does_not_stop_a_batch(ward: Ward, back: timedelta) -> None:
+    """The rate counts from now on: neither is the past made up for, nor the future waited for.
+
+    Source: a batch stood still until the clock had caught up.
+    """
+    ward.die(20)
+    batch = ward.started(rate=1.0)
+    assert ward.step(3).moved > 0
+    ward.clock.set(ward.clock.now() - back)
+    moved = [ward.step(1).moved for _ in range(5)]
+    assert sum(moved) in (4, 5, 6)
+    ward.adds_up(batch)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(seconds=3), timedelta(hours=5)])
+def test_a_stepper_takes_over_from_one_whose_clock_was_ahead(ward: Ward, ahead: timedelta) -> None:
+    """What that one has written of the rate is no reason to wait."""
+    ward.die(20)
+    ward.started(rate=1.0)
+    now = ward.clock.now()
+    ward.clock.set(now + ahead)
+    ward.step(1)
+    ward.clock.set(now)
+    other = ward.another()
+    ward.step(40, stepper=other)
+    assert sum(ward.step(1, stepper=other).moved for _ in range(5)) in (4, 5, 6)
 
 
 def test_a_step_moves_no_more_than_its_bound() -> None:
@@ -372,6 +403,20 @@ def test_every_step_of_a_batch_leaves_an_entry(ward: Ward) -> None:
     ]
     assert entries[0].note == "aborted: 1 moved, 2 left"
     assert entries[-1].details["planned"] == "3"
+
+
+def test_a_pause_that_nobody_made_is_in_the_audit_too(ward: Ward) -> None:
+    """The batch forgets it when it is resumed; and what the stepper did can be asked for.
+
+    Source: after a resume nothing told that the canary had died.
+    """
+    batch_id, _ = canary(ward)
+    ward.work(broken=True)
+    ward.step(2)
+    ward.operations.resume_replay(batch_id, reason="go on")
+    (entry,) = ward.views.audit(AuditQuery(filter=f"via:stepper target:batch:{batch_id}")).items
+    assert (entry.action.value, entry.actor) == ("batch.pause", "ada")
+    assert entry.note.startswith("paused by its canary: of the first 3 runs 3 are dead again")
 
 
 def test_users_tests_may_let_batches_run_with_everything_else() -> None:

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from dynsched.cli import tables
-from dynsched.cli.tables import print_table
+from dynsched.cli.tables import print_sentence, print_table
 
 RUN = "sgme7dbbzjzzx@2026-11-29T18:15:50.628Z-m0-m8afk400ymw998jc28e"
 HEADS = ("STATE", "JOB", "RUN", "WHY")
@@ -66,3 +66,20 @@ def test_none_so_far_is_not_said_as_none(capsys: pytest.CaptureFixture[str]) -> 
     none, so_far = capsys.readouterr().out.splitlines()
     assert none == "no runs"
     assert so_far == "no runs so far: not all rows were looked at"
+
+
+def test_a_sentence_is_broken_between_words_and_no_id_is_torn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a terminal each line begins below the first; in a pipe it is one line."""
+    text = f"the run {RUN} waits for a worker that serves its queue"
+    print_sentence(text, head="bad   ", indent=6)
+    assert capsys.readouterr().out == f"bad   {text}\n"
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((80, 24)))
+    monkeypatch.setattr(tables, "is_terminal", lambda: True)
+    print_sentence(text, head="bad   ", indent=6)
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first.startswith("bad   the run")
+    assert all(line.startswith(" " * 6) for line in others)
+    assert RUN in "".join(others) + first
+    assert " ".join(line[6:] for line in (first, *others)) == text

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from dynsched.bootstrap import build_operations
 from dynsched.domain.access import ADMIN_ONLY, WHOLE_STORE, Access, Role
-from dynsched.domain.audit import REASON_MAX, AuditOutcome
+from dynsched.domain.audit import ACTOR_MAX, REASON_MAX, AuditOutcome
 from dynsched.errors import DynschedError, Forbidden, InvalidInput, StoreError, Unavailable
 from dynsched.services.gate import note
 from dynsched.storage.engine import Replace
@@ -236,3 +237,13 @@ def test_an_unknown_thing_is_refused_to_a_viewer_before_it_is_looked_for(scene: 
 def test_a_note_outside_a_verb_is_dropped_without_an_error() -> None:
     """Code that verbs share may note what it does, whoever calls it."""
     note("nobody listens")
+
+
+def test_an_actor_writes_no_lines_of_its_own_anywhere(scene: Scene) -> None:
+    """Its name is on one line and short wherever it is kept: audit, batches, attempts.
+
+    Source: a batch was paused by a name with a line break and a colour in it.
+    """
+    door = build_operations(scene.base, Access(actor="eve\nroot \x1b[2K\u202e" + "x" * 300))
+    assert door.access.actor.startswith("eve root ?[2K?xxx")
+    assert len(door.access.actor) == ACTOR_MAX

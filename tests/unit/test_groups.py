@@ -179,3 +179,18 @@ def test_deaths_of_other_days_are_in_no_hour() -> None:
     """The hours are the last 24, the newest at the end; what lies ahead is of now."""
     ends = [NOW, NOW - HOUR, NOW - timedelta(minutes=59), NOW - 30 * HOUR, NOW + HOUR]
     assert hourly(ends, NOW) == (*[0] * 22, 1, 3)
+
+
+def test_groups_that_have_not_changed_are_not_read_again() -> None:
+    """A console that refreshes every two seconds would read 200 runs of each group for nothing."""
+    full = Full(600, 5)
+    first = full.views.groups().items
+    full.engine.rows.clear()
+    again = full.views.groups().items
+    assert again == first
+    assert full.engine.rows["", "query"] < 30
+    dead = next(one for one in full.runs() if one.signature == first[0].signature)
+    build_operations(full.base).replay(dead.run_id)
+    after = {one.signature: one for one in full.views.groups().items}
+    assert after[first[0].signature].count.count == first[0].count.count - 1
+    assert after == {one.signature: one for one in build_views(full.base).groups().items}

@@ -14,7 +14,7 @@ from dynsched.domain.job import Job
 from dynsched.domain.job_words import schedule_words
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.time_words import exact, span, when
-from dynsched.services.job_views import coming
+from dynsched.services.job_views import OUTCOMES_JOBS_MAX, coming
 from dynsched.services.search import Found
 from dynsched_console.charts import strip
 from dynsched_console.clipboard import Copy
@@ -27,7 +27,7 @@ from dynsched_console.themes import Tone
 
 OUTCOMES = 10  # letters of a strip
 OUTCOMES_AGE = timedelta(seconds=10)  # younger ones are not read again
-ROWS_MAX = 60  # jobs whose outcomes are read together
+AROUND = 25  # jobs before and behind those that are seen whose outcomes are read with theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +183,17 @@ class JobsScreen(JobActions, ListScreen[JobRow]):
         if self._asking or not self.usable:
             return
         first, last = self.table.seen_rows()
-        now = self.source.now()
-        wanted = [
-            key
-            for key in list(self.table.items())[first : last + 1]
-            if key not in self._outcomes or not within(now, self._outcomes[key].at, OUTCOMES_AGE)
-        ][:ROWS_MAX]
-        if wanted:
+        now, keys = self.source.now(), list(self.table.items())
+
+        def old(key: str) -> bool:
+            known = self._outcomes.get(key)
+            return known is None or not within(now, known.at, OUTCOMES_AGE)
+
+        if any(map(old, keys[first : last + 1])):
+            # Those that come next too, so that a step of the cursor seldom reads.
+            around = keys[max(first - AROUND, 0) : last + 1 + AROUND]
             self._asking = True
-            self._read_outcomes(wanted)
+            self._read_outcomes([key for key in around if old(key)][:OUTCOMES_JOBS_MAX])
 
     @work(group="read", exit_on_error=False)
     async def _read_outcomes(self, job_ids: list[str]) -> None:
@@ -204,7 +206,7 @@ class JobsScreen(JobActions, ListScreen[JobRow]):
         now = self.source.now()
         self._outcomes |= {key: Outcomes(runs, now) for key, runs in found.items()}
         if self.usable:
-            self.show()
+            self.table.show(self.window.rows())
 
     def key(self, item: JobRow) -> str:
         """Return the job's id."""

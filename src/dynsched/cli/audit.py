@@ -27,7 +27,7 @@ JOB_ID = re.compile(r"[0-9a-z]{13}")
     cls=Command,
     examples=(
         "audit",
-        "audit 'actor:ann action:run.replay,run.discard' --since 7d",
+        "audit 'ann action:run.replay,run.discard' --since 7d",
         "audit --of RUN_ID",
         "audit --of job:nightly",
         "audit 'outcome:begun,refused' --json",
@@ -55,8 +55,9 @@ def audit_command(
 ) -> None:
     """Show who changed what, when, why and how it ended, newest first.
 
-    FILTER has the terms actor, action, target, tenant, outcome, via and at; other words are looked
-    for in actors, targets, reasons and notes. An entry is written before its change: `begun` says
+    FILTER has the terms actor, action, target, tenant, outcome, via and at. `actor:` wants the
+    whole name, as in `actor:ann@host`; a word alone is looked for anywhere in actors, targets,
+    reasons and notes. An entry is written before its change: `begun` says
     that nobody came back to tell how it ended. Entries are kept for 400 days.
     """
     terms = list(words)

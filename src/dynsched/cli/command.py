@@ -49,6 +49,9 @@ MENDS: dict[str, tuple[str, str]] = {
     "give a key": ("key", "give one with --key"),
 }
 
+UNMADE = " (`dynsched up` does it by itself), or name another one: --store or DYNSCHED_STORE"
+SENTENCE = 200  # characters of a first sentence that a list of commands shows
+
 
 def store_option() -> click.Option:
     """Return the option that names the store."""
@@ -255,9 +258,7 @@ def report(error: DynschedError | click.ClickException) -> int:
     else:
         message, code = str(error), error.exit_code
         if isinstance(error, NotInitialised) and "dynsched init" in message:
-            message += (
-                " (`up` does it by itself), or name another one with --store or DYNSCHED_STORE"
-            )
+            message += UNMADE
     print_error(message)
     if isinstance(error, FilterError):
         _print_pointer(error)

@@ -15,12 +15,12 @@ from dynsched.cli.tables import (
     distance,
     print_fields,
     print_json,
+    print_sentence,
     print_status,
     print_table,
     span,
 )
 from dynsched.cli.values import DURATION, is_terminal
-from dynsched.cli.visible import visible
 from dynsched.domain.filters import GROUPS, parse
 from dynsched.domain.health import Beat, Delay, ErrorGroup, Grade, Health
 from dynsched.errors import InvalidInput
@@ -39,7 +39,8 @@ NAMES_SHOWN = 3
 def health_command(runtime: Runtime, /, *, watch: timedelta | None, as_json: bool) -> int:
     """Say whether runs are late, stuck or failing, and for whom, then the figures.
 
-    All who look share one look at the store in five seconds. Exits with 1 if anything is bad; a
+    All who look share one look at the store in five seconds; what is counted by the minute (tries,
+    starts, deaths) may trail the lists by some seconds. Exits with 1 if anything is bad; a
     warning is no failure. DYNSCHED_HEALTH_… (docs/settings.md) say what is a warning and what bad.
     """
     if watch is not None and watch < WATCH_LEAST:
@@ -95,7 +96,8 @@ def _print_health(health: Health) -> None:
     for verdict in health.verdicts:
         level = f"{verdict.level.value:<4}"
         shown = click.style(level, fg=COLOURS[verdict.level]) if coloured() else level
-        click.echo(f"{shown}  {verdict.topic.value:<6}  {visible(verdict.sentence)}")
+        head = f"{verdict.topic.value:<6}  "
+        print_sentence(verdict.sentence, head=f"{shown}  {head}", indent=len(level) + 2 + len(head))
     click.echo("")
     depth = ", ".join(f"{level} {name}" for name, level in health.depth.items() if level.count)
     jobs = [f"{count:,} {state}" for state, count in health.jobs_by_state.items()]

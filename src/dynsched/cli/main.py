@@ -36,10 +36,11 @@ from dynsched.cli.why import why_command
         "why RUN_ID",
     ),
     sections={
-        "See what is going on": ("health", "groups", "run", "why", "stats", "tui"),
+        "See what is going on": ("health", "groups", "run", "why", "stats", "tui", "web"),
         "Mend it": ("dlq", "replay", "audit"),
         "Say what is to run": ("job", "import", "next", "tenant"),
         "Run the scheduler": ("up", "dispatcher", "worker", "reaper", "init", "resize"),
+        "Let others in": ("web-user", "token"),
     },
 )
 @click.version_option(__version__, prog_name="dynsched")

@@ -63,9 +63,10 @@ def print_batch(detail: BatchDetail, names: Mapping[str, str], now: datetime) ->
             ("jobs", _largest(batch.counts.get("job", {}), names)),
             ("tenants", _largest(batch.counts.get("tenant", {}), {})),
             ("groups", _largest(batch.counts.get("group", {}), {})),
-            ("pace", _pace(detail)),
+            ("pace", ", ".join(pace_words(batch))),
             ("previewed", f"by {batch.actor}, {when(batch.created_at, now)}"),
             ("confirmed", _confirmed(batch, now)),
+            ("takes", _takes(detail)),
             ("expires", when(batch.expires_at, now) if batch.state is BatchState.DRAFT else ""),
             ("ended", when(batch.ended_at, now)),
             ("progress", "" if batch.confirmed_at is None else progress(detail)),
@@ -85,6 +86,13 @@ def print_batch(detail: BatchDetail, names: Mapping[str, str], now: datetime) ->
         click.echo(f"note: {visible(note)}", err=True)
 
 
+def _takes(detail: BatchDetail) -> str:
+    """Return how long a draft's runs take to be moved at its rate."""
+    if detail.batch.state is not BatchState.DRAFT or detail.eta is None:
+        return ""
+    return f"about {span(detail.eta)}"
+
+
 def _extent(batch: Batch, now: datetime) -> str:
     """Return how many entries there are, and when they died."""
     oldest, newest = batch.oldest, batch.newest
@@ -102,14 +110,6 @@ def _largest(counts: Mapping[str, int], names: Mapping[str, str]) -> str:
     words = [f"{names.get(name, name)} {count:,}" for name, count in found[:NAMED]]
     rest = sum(count for _, count in found[NAMED:]) + counts.get(OTHERS, 0)
     return ", ".join([*words, f"others {rest:,}"] if rest else words)
-
-
-def _pace(detail: BatchDetail) -> str:
-    """Return how a batch is moved, in words; of a draft also how long that takes."""
-    rate, *rest = pace_words(detail.batch)
-    if detail.batch.state is BatchState.DRAFT and detail.eta is not None:
-        rate += f" (about {span(detail.eta)})"
-    return ", ".join([rate, *rest])
 
 
 def _confirmed(batch: Batch, now: datetime) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "print_fields",
     "print_json",
     "print_notes",
+    "print_sentence",
     "print_status",
     "print_table",
     "span",
@@ -119,6 +121,23 @@ def print_fields(fields: Iterable[tuple[str, str]]) -> None:
     size = max((len(name) for name, _ in kept), default=0)
     for name, value in kept:
         click.echo(f"{name:<{size}}{GAP}{_tinted(value, heading=False)}")
+
+
+def print_sentence(text: str, *, head: str = "", indent: int = 0) -> None:
+    """Write a sentence; on a terminal its lines are broken between words.
+
+    Args:
+        text: the sentence; what a terminal must not see is made visible here.
+        head: what stands before it, made for a terminal already.
+        indent: columns that the head takes, or that the sentence is moved by.
+    """
+    shown = visible(text)
+    room = shutil.get_terminal_size().columns - indent if is_terminal() else 0
+    lines = [shown]
+    if room >= LAST_COLUMN_MIN:
+        lines = textwrap.wrap(shown, room, break_long_words=False, break_on_hyphens=False)
+    for number, line in enumerate(lines or [""]):
+        click.echo((head if head and number == 0 else " " * indent) + line)
 
 
 def print_block(title: str, text: str) -> None:

@@ -7,7 +7,7 @@ import click
 from dynsched.cli.command import Command
 from dynsched.cli.options import json_option, tenant_of_seen
 from dynsched.cli.runtime import Runtime, pass_runtime
-from dynsched.cli.tables import distance, print_json
+from dynsched.cli.tables import distance, print_json, print_sentence
 from dynsched.cli.values import parse_instant
 from dynsched.cli.visible import visible
 from dynsched.domain.explanation import Explanation
@@ -72,13 +72,15 @@ def _explained(
 
 def _print(explained: Explanation) -> None:
     """Write an explanation for people: the headline first."""
-    click.echo(visible(explained.headline))
+    print_sentence(explained.headline)
     for sentence in explained.sentences:
-        click.echo(f"  {visible(sentence)}")
+        print_sentence(sentence, indent=2)
     click.echo(f"\n{visible(explained.subject)}")
     for at, what in explained.timeline:
         away = distance(at, explained.at)
-        click.echo(f"  {stamp(at)}  {visible(what)}" + ("" if away == "now" else f" ({away})"))
+        head = f"  {stamp(at)}  "
+        ago = "" if away == "now" else f" ({away})"
+        print_sentence(what + ago, head=head, indent=len(head))
     if explained.hints:
         click.echo("\ntry")
         for hint in explained.hints:

@@ -46,6 +46,8 @@ class Cause(StrEnum):
     PERMANENT = "permanent"
     POISON = "poison"
     UNKNOWN_HANDLER = "unknown_handler"
+    PULLED_BACK = "pulled_back"
+    REPLACED = "replaced"
     DISCARDED = "discarded"
     CANCELLED = "cancelled"
     MADE_WAY = "made_way"

@@ -20,6 +20,7 @@ POISON_LOSSES = 3
 SUSPECT_LOSSES = 2
 CANCEL_REQUESTED = "cancel requested"
 PULLED_BACK = "pulled back"
+REPLACED_BY = "replaced by "  # what the reason of a run that a new one replaced begins with
 
 
 class Event(StrEnum):

@@ -38,10 +38,15 @@ _PARTICULARS = tuple(
         r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b",  # UUID
         r"\b[A-Za-z][A-Za-z0-9+.-]{1,15}://[^\s'\"<>]+",  # address
         r"(?<![\w/.~])(?:\.{0,2}/|~/|[A-Za-z]:\\)[^\s'\"<>|:;,()\[\]]+",  # path
+        r"\b[a-z0-9]{8,20}@\d{4}-\d\d-\d\dT[\d:.]+Z-[\w-]+",  # run
+        r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+",  # mail address
+        r"(?<!\d)\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[-+]\d\d:?\d\d)?)?",
+        r"(?<!\w)[-+]?\d+(?:[.,]\d+)*(?:[nuµm]?s|sec|min|[mhd]|[KMGT]?i?B)\b",  # amount with unit
         r"(?<!\w)[-+]?\d+(?:[.,:_]\d+)*(?:[eE][-+]?\d+)?(?!\w)",  # number
         r"\b0[xX][0-9a-fA-F]+\b",  # hexadecimal
         r"\b(?=[a-fA-F]*\d)[0-9a-fA-F]{8,}\b",  # bare hexadecimal id
-        r"\b(?=[A-Za-z]*\d)[A-Za-z0-9]{16,}\b",  # token
+        r"(?<![A-Za-z0-9])(?=[A-Za-z]*\d)[A-Za-z0-9]{16,}(?![A-Za-z0-9])",  # token
+        r"(?<![A-Za-z0-9])(?=[A-Za-z]*\d+[A-Za-z])[A-Za-z0-9]{5,}(?![A-Za-z0-9])",  # short one
         r"\d+",  # digits inside words
     )
 )

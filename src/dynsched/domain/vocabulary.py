@@ -165,7 +165,7 @@ _ASKED_OF_RUNS = (
     Qualifier(name="due", kind=Kind.TIME, hint="when it may start"),
     Qualifier(name="started", kind=Kind.TIME, hint="when its last try started"),
     Qualifier(name="ended", kind=Kind.TIME, hint="when it ended"),
-    Qualifier(name="dead", kind=Kind.TIME, hint="when it died"),
+    Qualifier(name="dead", kind=Kind.TIME, hint="when it died", aliases=("died",)),
     Qualifier(name="key", kind=Kind.WORD, hint="of this idempotency key"),
     Qualifier(name="tag", kind=Kind.TAG, hint="its job has this tag: key or key=value"),
     Qualifier(
@@ -203,7 +203,7 @@ JOBS = Vocabulary(
             hint="where it stands",
             choices=_choices(*(one.value for one in JobState if one is not JobState.DELETED)),
         ),
-        Qualifier(name="name", kind=Kind.NAME, hint="called this"),
+        Qualifier(name="name", kind=Kind.NAME, hint="called this", aliases=("job",)),
         Qualifier(name="tenant", kind=Kind.NAME, hint="of this tenant"),
         Qualifier(name="tag", kind=Kind.TAG, hint="with this tag: key or key=value"),
         Qualifier(name="queue", kind=Kind.NAME, hint="whose runs go to this queue"),
@@ -226,7 +226,7 @@ JOBS = Vocabulary(
 AUDIT = Vocabulary(
     name="audit",
     qualifiers=(
-        Qualifier(name="actor", kind=Kind.WORD, hint="who did it"),
+        Qualifier(name="actor", kind=Kind.WORD, hint="who did it, the whole name"),
         Qualifier(
             name="action",
             kind=Kind.CHOICE,
@@ -245,7 +245,7 @@ AUDIT = Vocabulary(
             name="via",
             kind=Kind.CHOICE,
             hint="through which door",
-            choices=_choices("program", "cli", "tui", "web", "api"),
+            choices=_choices("program", "cli", "tui", "web", "api", "stepper"),
         ),
         Qualifier(name="at", kind=Kind.TIME, hint="when"),
     ),

@@ -12,6 +12,7 @@ from datetime import timedelta
 from dynsched.domain.explanation import Cause, Finding
 from dynsched.domain.instants import from_ms
 from dynsched.domain.job import Job, JobState, SkipReason
+from dynsched.domain.lifecycle import POISON_LOSSES, PULLED_BACK, REPLACED_BY
 from dynsched.domain.retry import BuryReason
 from dynsched.domain.run import Run, RunKind, RunState
 from dynsched.domain.time_words import number, span, stamp
@@ -164,6 +165,8 @@ def _dead(ended: Ended) -> Finding:
         "" if ended.alive else "Its job is gone, so it cannot be replayed.",
         kept,
     )
+    if run.hidden and found.cause is Cause.REPLACED:
+        return found
     if not run.hidden:
         return found.adding(hints=(*ended.dlq_command("replay"), f"dynsched run show {run.run_id}"))
     return Finding(
@@ -182,7 +185,10 @@ def _death(ended: Ended) -> Finding:
         BuryReason.PERMANENT.value: _permanent,
         "poison": _poison,
         "no handler": _unknown_handler,
+        PULLED_BACK: _pulled_back,
     }.get(run.reason)
+    if run.reason.startswith(REPLACED_BY):
+        known = _replaced
     if known is not None:
         return known(ended, f"{ended.name} is dead since {ended.ended}")
     return Finding(
@@ -226,6 +232,30 @@ def _poison(ended: Ended, dead: str) -> Finding:
             " seems to kill its process."
         ),
         sentences=("A replay runs alone in a process, and one more lost lease ends it again.",),
+    )
+
+
+def _pulled_back(ended: Ended, dead: str) -> Finding:
+    run = ended.run
+    poison = run.losses >= POISON_LOSSES
+    return Finding(
+        cause=Cause.POISON if poison else Cause.PULLED_BACK,
+        headline=(
+            f"{dead}: a replay batch had brought it back, and pulled it back before it was tried;"
+            f" it had died of {run.error or 'an error that was not kept'}."
+        ),
+        sentences=(f"It has used {number(run.attempt, 'attempt')} in all.",),
+    )
+
+
+def _replaced(ended: Ended, dead: str) -> Finding:
+    run = ended.run
+    new = run.reason.removeprefix(REPLACED_BY)
+    return Finding(
+        cause=Cause.REPLACED,
+        headline=f"{dead} and was replaced by a new run, {new}, which does its work.",
+        sentences=(f"It had died of {run.error}.",) if run.error else (),
+        hints=(f"dynsched run show {new}",),
     )
 
 

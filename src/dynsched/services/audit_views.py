@@ -11,7 +11,9 @@ from dynsched.domain.audit import KEPT, AuditEntry, check_target
 from dynsched.domain.filter_match import Fact, Range, matches, window
 from dynsched.domain.filters import AUDIT, WORD, Filter
 from dynsched.domain.instants import MILLISECOND, Clock, to_text
+from dynsched.domain.masking import PLAIN, Masker
 from dynsched.services.listing import check_limit
+from dynsched.services.masked import masked_entry
 from dynsched.services.search import (
     EXAMINE,
     LIMIT,
@@ -45,7 +47,9 @@ class AuditQuery:
 
 
 class AuditViews:
-    """Reads the audit for people; only reading, every page bounded."""
+    """Reads the audit for people; only reading, every page bounded, secrets masked."""
+
+    masker: Masker = PLAIN
 
     def __init__(self, store: Store, *, clock: Clock) -> None:
         self._store = store
@@ -71,7 +75,8 @@ class AuditViews:
         kept = Range(low=max(query.since or now - KEPT, now - KEPT), high=now + MILLISECOND)
         within = window(found, "at", now).meet(kept)
         page = _Page(found, now, query)
-        end = None if within.empty else page.read(_entries(self._store, found, within, start))
+        entries = _entries(self._store, found, within, start)
+        end = None if within.empty else page.read(map(self._shown_entry, entries))
         indexed = ("at",) if _targets(found) is None else ("at", "target")
         asked = ["text" if one == WORD else one for one in dict.fromkeys(found.names())]
         return Found(
@@ -89,7 +94,11 @@ class AuditViews:
         Raises:
             InvalidInput: the target names nothing that can be changed.
         """
-        return list(self._store.audit.of_target(check_target(target), most=check_limit(limit)))
+        found = self._store.audit.of_target(check_target(target), most=check_limit(limit))
+        return list(map(self._shown_entry, found))
+
+    def _shown_entry(self, entry: AuditEntry) -> AuditEntry:
+        return masked_entry(self.masker, entry)
 
 
 def _entries(store: Store, found: Filter, within: Range, start: str | None) -> Iterator[AuditEntry]:

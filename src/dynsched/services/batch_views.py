@@ -28,6 +28,7 @@ from dynsched.domain.run import Run, parse_run_id
 from dynsched.errors import InvalidInput, NotFound
 from dynsched.services.choosing import newer_than
 from dynsched.services.listing import check_limit
+from dynsched.services.masked import masked_batch
 from dynsched.services.search import Found, RunSearch
 from dynsched.storage.batches import Marks
 
@@ -100,7 +101,7 @@ class BatchViews(RunSearch):
             raise InvalidInput("cursor", "it is not one of this list's", "begin again without it")
         now = self._clock.now()
         found = self._store.batches.newest(most=limit + 1, before=cursor)
-        items = tuple(batch.at(now) for batch in found[:limit])
+        items = tuple(masked_batch(self.masker, one.at(now)) for one in found[:limit])
         more = len(found) > limit
         return Found(
             items=items,
@@ -131,7 +132,7 @@ class BatchViews(RunSearch):
             fate_of(run, batch_id) for _, run in self._read(self._last_moved(batch, marks, sample))
         )
         return BatchDetail(
-            batch=batch,
+            batch=masked_batch(self.masker, batch),
             needs=needs_of(batch) if batch.state is BatchState.DRAFT else None,
             eta=eta_of(batch),
             sampled=seen.ended + seen.open,

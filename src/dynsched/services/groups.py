@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from dynsched.domain.filters import GROUPS, Filter
 from dynsched.domain.health import ErrorGroup, Level
+from dynsched.domain.instants import within
 from dynsched.domain.run import Run
 from dynsched.errors import InvalidInput, NotFound
 from dynsched.services.listing import LIMIT_MAX, check_limit
@@ -29,10 +31,22 @@ SHOWN_MAX = 20  # tenants and jobs that a group names
 HOURS = 24
 NO_GROUP = "0" * 16  # where runs lie that died without an error
 HOUR = timedelta(hours=1)
+KEPT = timedelta(minutes=1)  # how long a group that has not changed is not looked at again
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A group that was worked out, when, and from which count."""
+
+    at: datetime
+    count: int
+    group: ErrorGroup
 
 
 class GroupViews(RunSearch):
     """Reads the dead-letter queue by groups."""
+
+    _kept: Mapping[str, _Kept] = MappingProxyType({})
 
     def groups(
         self,
@@ -45,8 +59,8 @@ class GroupViews(RunSearch):
         """Return the groups of the dead-letter queue, those with most runs first.
 
         Cost: two requests for each group (500 at most) and shard, two more for each that is
-        returned; the read units of what is counted, 10,000 runs of a group at most. With a filter
-        up to 20,000 dead runs are read.
+        returned, one if it has not changed within a minute; the read units of what is counted,
+        10,000 runs of a group at most. With a filter up to 20,000 dead runs are read.
 
         Args:
             filter: only dead runs that fit it; empty for all.
@@ -74,7 +88,8 @@ class GroupViews(RunSearch):
         ordered = sorted(counts, key=lambda name: (-counts[name], name))
         ordered = [name for name in ordered if _behind(cursor, counts[name], name)]
         shown = ordered[:limit]
-        found = [group_of(dead, name, counts[name], now) for name in shown]
+        found = [self._group_again(dead, name, counts[name], now) for name in shown]
+        self._kept = {name: self._kept[name] for name in counts if name in self._kept}
         groups = tuple(self._shown_group(group) for group in found if group is not None)
         return Found(
             items=groups,
@@ -83,6 +98,23 @@ class GroupViews(RunSearch):
             cursor=_cursor(counts[shown[-1]], shown[-1]) if len(ordered) > limit else None,
             notes=notes,
         )
+
+    def _group_again(
+        self, dead: DeadStore, name: str, count: int, now: datetime
+    ) -> ErrorGroup | None:
+        """Return a group, as it was worked out a moment ago if neither count nor newest changed.
+
+        A console asks every few seconds, and 200 runs of each group are much to read for nothing.
+        """
+        kept = self._kept.get(name)
+        if kept is not None and within(now, kept.at, KEPT) and kept.count == count:
+            newest = dead.newest(name, most=1)
+            if newest and newest[0].run_id == kept.group.newest:
+                return kept.group
+        group = group_of(dead, name, count, now)
+        if group is not None:
+            self._kept = {**self._kept, name: _Kept(now, count, group)}
+        return group
 
     def _matching(
         self, given: Filter, limit: int, cursor: str | None, examine: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -122,6 +121,28 @@ class JobViews(Masked):
             for job_id in dict.fromkeys(job_ids)
         }
 
+    def find_job(self, name_or_id: str, tenant: str = "default", *, deleted: bool = False) -> Job:
+        """Return a job by its name in a tenant, or by its id.
+
+        Args:
+            name_or_id: one of them.
+            tenant: whose job it is, if it is a name.
+            deleted: an id finds a deleted job too, while its runs are kept.
+
+        Raises:
+            NotFound: there is none; it says where there is one, or which was probably meant.
+        """
+        named = NAME.fullmatch(name_or_id) and NAME.fullmatch(tenant)
+        job_id = self._store.jobs.find(tenant, name_or_id) if named else None
+        if job_id is None and JOB_ID.fullmatch(name_or_id):
+            job_id = name_or_id  # anything else may be the key of a row that is no job's
+        job = None if job_id is None else self._store.jobs.get(job_id)
+        if job is not None and job.state is JobState.DELETED and not deleted:
+            raise NotFound("job", name_or_id, f"{job.name} was deleted")
+        if job is None:
+            raise NotFound("job", name_or_id, self._whereabouts(name_or_id, tenant))
+        return self.masked(job)
+
     def job_labels(self, job_ids: Sequence[str]) -> dict[str, str]:
         """Return what tells jobs apart, by their ids: the name, the tenant too where two share it.
 
@@ -129,9 +150,9 @@ class JobViews(Masked):
             job_ids: at most as many as one reading takes, which is what a batch names.
         """
         jobs = self.read_jobs(list(dict.fromkeys(job_ids))[:BATCH], [])
-        shared = Counter(job.name for job in jobs)
+        names = [job.name for job in jobs]
         return {
-            job.job_id: f"{job.name} ({job.tenant})" if shared[job.name] > 1 else job.name
+            job.job_id: f"{job.name} ({job.tenant})" if names.count(job.name) > 1 else job.name
             for job in jobs
         }
 
@@ -156,28 +177,6 @@ class JobViews(Masked):
             if len(having) != 1:
                 raise
             return self.find_job(name_or_id, having[0], deleted=deleted)
-
-    def find_job(self, name_or_id: str, tenant: str = "default", *, deleted: bool = False) -> Job:
-        """Return a job by its name in a tenant, or by its id.
-
-        Args:
-            name_or_id: one of them.
-            tenant: whose job it is, if it is a name.
-            deleted: an id finds a deleted job too, while its runs are kept.
-
-        Raises:
-            NotFound: there is none; it says where there is one, or which was probably meant.
-        """
-        named = NAME.fullmatch(name_or_id) and NAME.fullmatch(tenant)
-        job_id = self._store.jobs.find(tenant, name_or_id) if named else None
-        if job_id is None and JOB_ID.fullmatch(name_or_id):
-            job_id = name_or_id  # anything else may be the key of a row that is no job's
-        job = None if job_id is None else self._store.jobs.get(job_id)
-        if job is not None and job.state is JobState.DELETED and not deleted:
-            raise NotFound("job", name_or_id, f"{job.name} was deleted")
-        if job is None:
-            raise NotFound("job", name_or_id, self._whereabouts(name_or_id, tenant))
-        return self.masked(job)
 
     def _having(self, name: str) -> list[str]:
         """Return the tenants that have a job of that name."""

@@ -10,6 +10,8 @@ import copy
 from dataclasses import replace
 from typing import TypeVar, overload
 
+from dynsched.domain.audit import AuditEntry
+from dynsched.domain.batch import Batch
 from dynsched.domain.job import Job
 from dynsched.domain.masking import Masker
 from dynsched.domain.run import Run
@@ -77,6 +79,26 @@ def masked_attempt(masker: Masker, attempt: Attempt) -> Attempt:
 def masked_progress(masker: Masker, progress: ProgressNote) -> ProgressNote:
     """Return what a handler reported without the secrets of its line."""
     return replace(progress, note=masker.text(progress.note))
+
+
+def masked_batch(masker: Masker, batch: Batch) -> Batch:
+    """Return a batch without the secrets of its filter and of what people said about it."""
+    return replace(
+        batch,
+        filter=masker.text(batch.filter),
+        reason=masker.text(batch.reason),
+        why=masker.text(batch.why),
+    )
+
+
+def masked_entry(masker: Masker, entry: AuditEntry) -> AuditEntry:
+    """Return an audit entry without the secrets of what people and errors said."""
+    return replace(
+        entry,
+        reason=masker.text(entry.reason),
+        note=masker.text(entry.note),
+        details={name: masker.text(text) for name, text in entry.details.items()},
+    )
 
 
 class Masked:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from dynsched.domain import lifecycle
 from dynsched.domain.access import Action
 from dynsched.domain.job import Job
-from dynsched.domain.lifecycle import Transition
+from dynsched.domain.lifecycle import REPLACED_BY, Transition
 from dynsched.domain.payload import Json, check_payload
 from dynsched.domain.run import Run, RunKey, RunKind, RunState, occur, parse_run_id
 from dynsched.errors import Conflict, IllegalTransition, InvalidInput, NotFound
@@ -21,7 +21,6 @@ from dynsched.services.verbs import CHANGE_TRIES, INLINE_MAX, expiry_s, on_run
 from dynsched.storage.jobs import digest_of
 from dynsched.storage.runs import AS_NEW, EDITED, Attempt, RunApplied
 
-REPLACED_BY = "replaced by "
 DIFF_LINES = 400
 LINE_MAX = 500  # characters of a line of a difference
 

@@ -79,6 +79,27 @@ class RunPlaces:
         }
         return merged([stream for place in self._plan.places for stream in opened[place]()])
 
+    def strangers(self) -> list[str]:
+        """Return notes about tenants that were asked for and that the store does not know.
+
+        A slip in a name is no proof that a tenant is well; one read, for a page without rows.
+        """
+        words = {
+            value.word: value for term in self._filter.asking("tenant") for value in term.values
+        }
+        known = self._store.control.tenants(list(words)) if words else {}
+        unknown = [word for word in words if not known[word].version]  # it has no row
+        if not unknown:
+            return []
+        others = self._store.control.all_tenants(most=TENANTS_ASKED)
+        notes = []
+        for word in unknown:
+            near = nearest(word, [one.name for one in others])
+            notes.append(
+                f"no tenant {word!r} is known" + (f" (did you mean {near}?)" if near else "")
+            )
+        return notes
+
     # words that a store knows
 
     def _terms(self, name: str) -> list[Term]:

@@ -175,6 +175,7 @@ class RunSearch(Masked):
         )
         page = _Page(plan, facts, limit=limit, examine=examine)
         end = page.read(places.stream())
+        strangers = () if page.items else places.strangers()
         return Found(
             items=tuple(map(self.masked, page.items.values())),
             matched=len(page.items),
@@ -182,7 +183,7 @@ class RunSearch(Masked):
             cursor=None if end is None else Cursor(now, _as_text(end)).text(found),
             indexed=plan.indexed,
             tested=plan.tested,
-            notes=(*plan.notes, *reads.notes, *page.notes()),
+            notes=(*plan.notes, *reads.notes, *page.notes(), *strangers),
         )
 
 

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from dynsched.domain import batch as rules
 from dynsched.domain.access import Action
-from dynsched.domain.audit import ACTOR_MAX, AuditEntry, AuditOutcome, plain
+from dynsched.domain.audit import ACTOR_MAX, NOTE_MAX, AuditEntry, AuditOutcome, plain
 from dynsched.domain.batch import Batch, BatchState, counted, ending_words
 from dynsched.domain.batch_entry import Mark, Outcome, merged, outcome_of
 from dynsched.domain.instants import MILLISECOND, Clock, within
@@ -216,9 +216,8 @@ class BatchStepper:
             most = min(most, batch.canary - batch.moved)
         if batch.rate is None:
             return most
-        paced_at = max(filter(None, (batch.paced_at, hand.paced_at)), default=now)
         slack = BURST + timedelta(seconds=1 / batch.rate)
-        hand.paced_at = min(max(paced_at, now - slack), now)
+        hand.paced_at = max(_paced_at(batch, hand, now) or now, now - slack)
         # A microsecond more, since instants are whole microseconds and the rate is not.
         return min(most, int(((now - hand.paced_at).total_seconds() + 1e-6) * batch.rate))
 
@@ -269,7 +268,7 @@ class BatchStepper:
         complete = hand.marks.complete
 
         def change(batch: Batch) -> Batch:
-            paced_at = max(filter(None, (batch.paced_at, hand.paced_at)), default=None)
+            paced_at = _paced_at(batch, hand, self._clock.now())
             noted = replace(_as_marked(batch, hand), paced_at=paced_at)
             if complete:
                 done = Counter(batch.done) + hand.marks.counts
@@ -288,8 +287,11 @@ class BatchStepper:
         def change(batch: Batch) -> Batch:
             return rules.paused(_as_marked(batch, hand), cause=cause, why=says.why)
 
-        if self._change(batch, change, running=True) is not None:
+        paused = self._change(batch, change, running=True)
+        if paused is not None:
             log.warning("replay batch %s is paused (%s): %s", batch.batch_id, cause, says.why)
+            note = f"paused by its {cause.value}: {says.why}"
+            self._tell(paused, Action.BATCH_PAUSE, self._clock.now(), note)
 
     def _change(
         self,
@@ -387,30 +389,44 @@ class BatchStepper:
         The entry has one place whoever writes it, and how often.
         """
         told = ending_words(batch)
-        self._store.audit.begin(
-            AuditEntry(
-                entry_id=batch.batch_id,
-                at=(batch.ended_at or batch.created_at) + MILLISECOND,  # behind an abort's own
-                actor=plain(batch.confirmed_by, ACTOR_MAX),
-                role=batch.role,
-                via=VIA,
-                action=Action.BATCH_FINISH,
-                target=f"batch:{batch.batch_id}",
-                tenant=batch.tenant,
-                reason=batch.reason,
-                outcome=AuditOutcome.DONE,
-                note=told,
-            )
-        )
+        at = (batch.ended_at or batch.created_at) + MILLISECOND  # behind an abort's own
+        self._tell(batch, Action.BATCH_FINISH, at, told)
         log.info("replay batch %s: %s", batch.batch_id, told)
         self._store.batches.unpoint(keys)
         self._hands.pop(batch.batch_id, None)
         self._owned.discard(batch.batch_id)
         self._report.ended += 1
 
+    def _tell(self, batch: Batch, action: Action, at: datetime, told: str) -> None:
+        """Write into the audit what the stepper did for whoever had confirmed a batch."""
+        self._store.audit.begin(
+            AuditEntry(
+                entry_id=batch.batch_id,
+                at=at,
+                actor=plain(batch.confirmed_by, ACTOR_MAX),
+                role=batch.role,
+                via=VIA,
+                action=action,
+                target=f"batch:{batch.batch_id}",
+                tenant=batch.tenant,
+                reason=batch.reason,
+                outcome=AuditOutcome.DONE,
+                note=plain(told, NOTE_MAX),
+            )
+        )
+
 
 def _long_expired(batch: Batch, now: datetime) -> bool:
     return batch.state is BatchState.DRAFT and now >= batch.expires_at + DRAFT_MARGIN
+
+
+def _paced_at(batch: Batch, hand: Hand, now: datetime) -> datetime | None:
+    """Return up to when a rate is used up; an instant to come is of a clock that was wrong.
+
+    Else a clock that is set back would stop the batch until it has caught up.
+    """
+    known = [at for at in (batch.paced_at, hand.paced_at) if at is not None and at <= now]
+    return max(known, default=None)
 
 
 def _as_marked(batch: Batch, hand: Hand) -> Batch:

@@ -17,7 +17,7 @@ from dynsched.domain.names import JOB_ID, NAME, bucket_of
 from dynsched.domain.overlap import holds
 from dynsched.domain.run import Run, RunKey, parse_run_id
 from dynsched.services.capacity import Capacity, alive_sessions
-from dynsched.services.masked import masked_attempt, masked_progress, masked_run
+from dynsched.services.masked import masked_attempt, masked_entry, masked_progress, masked_run
 from dynsched.storage.control import Cursor, Session
 from dynsched.storage.jobs import Unreadable
 from dynsched.storage.placement import (
@@ -156,7 +156,7 @@ class Evidence:
         """Read what people did to a run or a job lately, the oldest first."""
         found = list(self._store.audit.of_target(target, most=DEEDS_MAX))
         self.rows += len(found)
-        return found[::-1]
+        return [masked_entry(self._masker, entry) for entry in reversed(found)]
 
     def progress(self, run_id: str) -> ProgressNote | None:
         """Read what the handler reported last."""
