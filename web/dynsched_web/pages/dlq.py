@@ -14,12 +14,13 @@ from dynsched.errors import InvalidInput
 from dynsched.services.search import Found
 from dynsched.services.views import Views
 from dynsched_web.desk import flash, operations, reason_of
-from dynsched_web.pages.lists import LIMIT, asked, page_of, show_list
+from dynsched_web.pages.lists import LIMIT, asked, job_labels, page_of, show_list
 from dynsched_web.pages.runs import load_runs
 
 pages = Blueprint("dlq", __name__)
 
 DISCARD_MAX = 50
+JOBS_SHOWN = 3  # of a group
 ONLY_DEAD = "state:dead"
 
 
@@ -27,7 +28,8 @@ def _load_groups(
     views: Views, given: Filter, cursor: str | None
 ) -> tuple[Found[ErrorGroup], Mapping[str, str]]:
     found = views.groups(given, limit=LIMIT, cursor=cursor)
-    return found, views.job_names([job for group in found.items for job in group.jobs])
+    shown = [job for group in found.items for job in list(group.jobs)[:JOBS_SHOWN]]
+    return found, job_labels(views, shown)
 
 
 @pages.get("/dlq")

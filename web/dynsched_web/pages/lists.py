@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 LIMIT = 50
 EXAMINE = 2_000
+LABELLED_MAX = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,9 @@ def show_list(template: str, part: str, page: Page[Any], **values: object) -> An
     return show(template, part, page=page, **values)
 
 
-def run_names(views: Views, job_ids: Sequence[str]) -> Mapping[str, str]:
-    """Return the names of jobs by their ids."""
-    return views.job_names(job_ids)
+def job_labels(views: Views, job_ids: Sequence[str]) -> Mapping[str, str]:
+    """Return what tells jobs apart by their ids; of very many only the names."""
+    asked_for = list(dict.fromkeys(job_ids))
+    if len(asked_for) > LABELLED_MAX:
+        return views.job_names(asked_for)
+    return views.job_labels(asked_for)

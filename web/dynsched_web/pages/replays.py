@@ -24,6 +24,7 @@ from dynsched.services.views import BatchDetail, BatchEntry, Views
 from dynsched_web.desk import access, desk, flash, operations, read, reason_of
 from dynsched_web.forms import Form
 from dynsched_web.pages.dlq import chosen
+from dynsched_web.pages.lists import job_labels
 from dynsched_web.scope import check_seen, scoped
 from dynsched_web.showing import show
 
@@ -85,7 +86,7 @@ def _load_replay(
     entries = views.batch_entries(batch_id, outcome, limit=LIMIT, cursor=cursor)
     jobs = list(detail.batch.counts.get("job", {}))
     jobs += [entry.run.job_id for entry in entries.items if entry.run is not None]
-    return detail, entries, views.job_names(jobs), views.audit_of(f"batch:{batch_id}", AUDITED)
+    return detail, entries, job_labels(views, jobs), views.audit_of(f"batch:{batch_id}", AUDITED)
 
 
 @pages.get("/replays/<batch_id>")
