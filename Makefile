@@ -9,9 +9,10 @@ ARGS ?=
 DEMO ?= 1
 UPGRADE ?=
 BIN := .venv/bin
-# Tests with real processes measure delays and have the machine to themselves.
+# Tests with real processes or a browser measure time and have the machine to themselves.
+ALONE = tests/processes tests/browser
 TESTS = $(if $(ARGS),$(BIN)/python -m pytest $(ARGS),$(BIN)/python -m pytest -n auto \
-  --ignore=tests/processes && $(BIN)/python -m pytest tests/processes)
+  $(ALONE:%=--ignore=%) && $(BIN)/python -m pytest $(ALONE))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup up test check cover mutants bench fmt docs docs-check lock clean check-python

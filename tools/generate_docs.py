@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from dynsched.cli.main import main as main_command
-from dynsched.domain.filters import AUDIT, JOBS, RUNS
+from dynsched.domain.filters import AUDIT, JOBS, RUNS, TENANTS, WORKERS
 from dynsched.domain.lifecycle import MOVES, Move
 from dynsched.domain.run import TERMINAL, RunState
 from dynsched.settings import Settings
@@ -235,7 +235,14 @@ overlap, and lose no run that does not move. Discarded runs are shown by `is:dis
 def filters_page() -> str:
     """Return docs/filters.md."""
     lines = [FILTER_FORMS]
-    for title, vocabulary in (("Runs", RUNS), ("Jobs", JOBS), ("The audit", AUDIT)):
+    pages = {
+        "Runs": RUNS,
+        "Jobs": JOBS,
+        "The audit": AUDIT,
+        "Tenants": TENANTS,
+        "Workers": WORKERS,
+    }
+    for title, vocabulary in pages.items():
         lines += [f"## {title}", "", f"A word alone is looked for in {vocabulary.bare}.", ""]
         lines += ["| qualifier | value | finds |", "|---|---|---|"]
         for one in vocabulary.qualifiers:

@@ -22,7 +22,8 @@ LOCK = ROOT / "requirements.lock"
 def fingerprint() -> str:
     """Return a text that changes whenever the environment has to be made anew."""
     digest = hashlib.sha256()
-    for path in (LOCK, ROOT / "pyproject.toml", Path(__file__)):
+    hook = ROOT / "tools" / "fetch_htmx.py"
+    for path in (LOCK, ROOT / "pyproject.toml", hook, Path(__file__)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

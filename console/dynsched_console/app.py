@@ -6,19 +6,31 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from textual import work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
+from textual.notifications import SeverityLevel
 
 from dynsched.bootstrap import Base
 from dynsched.domain.access import Access
 from dynsched.domain.filters import parse
+from dynsched.domain.visible import shown
 from dynsched.errors import InvalidInput
-from dynsched_console import clipboard, dialogs, filterline, goto, sheet, table
+from dynsched_console import (
+    ask,
+    choices,
+    clipboard,
+    dialogs,
+    editing,
+    filterline,
+    goto,
+    sheet,
+    table,
+)
 from dynsched_console.clipboard import CopiedText, Copy, CopyMenu, copy_by_program
 from dynsched_console.config import Config, History, config_file, load_config, state_folder
 from dynsched_console.goto import Commands, GoToLine, KeyPage
@@ -32,6 +44,7 @@ from dynsched_console.themes import DARK, THEMES
 
 REFRESH = timedelta(seconds=2)
 VISITS_MAX = 100
+NOTICE_MAX = 300  # columns of a notice
 MOTIONS = frozenset(
     f"{part}.{motion}"
     for part in ("table", "sheet")
@@ -111,6 +124,23 @@ class Console(App[None]):
         for place in self.places:
             self.add_mode(place.name, place.screen)
         self.set_keymap(dict(self.options.config.keys))
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        **options: Any,
+    ) -> None:
+        """Show a notice, made harmless whatever it repeats; markup in it is never read."""
+        options["markup"] = False
+        super().notify(
+            shown(message, NOTICE_MAX),
+            title=shown(title, NOTICE_MAX),
+            severity=severity,
+            **options,
+        )
 
     # what the frame says
 
@@ -300,8 +330,8 @@ class Console(App[None]):
 
     async def copy(self, copy: Copy) -> None:
         """Copy a text every way there is, and show it."""
-        self.copy_to_clipboard(copy.safe)
-        await self.source.ask(lambda: copy_by_program(copy.safe))
+        self.copy_to_clipboard(copy.portable)
+        await self.source.ask(lambda: copy_by_program(copy.true))
         await self.push_screen(CopiedText(copy))
 
     def action_theme(self) -> None:
@@ -325,6 +355,7 @@ def all_bindings() -> Iterator[tuple[type, Binding]]:
     owners: list[type] = [Console, table.RowTable, sheet.Sheet, filterline.FilterInput]
     owners += [dialogs.ConfirmDialog, dialogs.ColumnsDialog, goto.GoToLine, goto.KeyPage]
     owners += [clipboard.CopyMenu, clipboard.CopiedText]
+    owners += [choices.ChoiceDialog, choices.PlanDialog, editing.DiffPage, ask.AskLine]
     for screen in screens:
         owners += [one for one in screen.__mro__ if issubclass(one, ConsoleScreen)]
     yield from own_bindings(dict.fromkeys(owners))

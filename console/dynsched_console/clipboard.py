@@ -1,7 +1,8 @@
 """The clipboard: OSC 52 for terminals that know it, a program where there is one, and the text.
 
 No way is sure: a terminal may ignore OSC 52, a remote host has no clipboard. So the text is always
-shown too, where it can be selected.
+shown too, where it can be selected. What is copied is the true text, which never passes through the
+terminal as it is (OSC 52 carries it encoded); what is shown is harmless.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dynsched_console.themes import Tone
 
 PROGRAMS = (("wl-copy",), ("xclip", "-selection", "clipboard"), ("pbcopy",))
 PROGRAM_PATIENCE_S = 2.0
+TERMINAL_MAX = 70_000  # characters; as base64 that is what terminals commonly allow
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,26 @@ class Copy:
 
     @property
     def safe(self) -> str:
-        """Return the text with nothing in it that moves a cursor; so it is shown and copied."""
+        """Return the text with nothing in it that moves a cursor; so it is shown."""
         return "\n".join(visible_lines(self.text))
+
+    @property
+    def true(self) -> str:
+        """Return the text as it is copied: whole, and such that UTF-8 can carry it."""
+        return self.text.encode("utf-8", "backslashreplace").decode()
+
+    @property
+    def portable(self) -> str:
+        """Return what of it a terminal may be asked to copy; most refuse more."""
+        return self.true[:TERMINAL_MAX]
+
+    @property
+    def words(self) -> str:
+        """Return what to say of it: its name, and how it differs from what is seen."""
+        if len(self.true) > TERMINAL_MAX:
+            return f"{self.name}, of which a terminal may take {TERMINAL_MAX:,} characters"
+        told = "" if self.safe == self.text else ", as it is stored; shown with what hides in it"
+        return self.name + told
 
 
 def copy_by_program(text: str) -> str:
@@ -120,7 +140,7 @@ class CopiedText(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """Yield the text."""
         with Vertical(classes="dialog"):
-            yield Static(f"Copied: {self._copy.name}", markup=False)
+            yield Static(f"Copied: {self._copy.words}", markup=False)
             yield TextArea(self._copy.safe, read_only=True, soft_wrap=True)
 
     def action_leave(self) -> None:

@@ -16,6 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from dynsched_console.fields import Field
 from dynsched_console.text import Line, Piece, line, render_lines, sentence_lines, wrapped
 from dynsched_console.themes import Tone
 
@@ -67,6 +68,7 @@ class Change:
         command: words of the same on the command line, without `dynsched` and the reason.
         lines: what else is to be known before: what will be skipped, and why.
         typed: the count is typed whatever it is.
+        reasoned: a reason is asked for even where it reaches one thing only.
         destructive: it takes something away.
     """
 
@@ -77,12 +79,14 @@ class Change:
     command: tuple[str, ...]
     lines: Sequence[Line] = ()
     typed: bool = False
+    reasoned: bool = False
     destructive: bool = False
 
     @property
     def weight(self) -> Weight:
         """Return what the dialog asks."""
-        return weigh(self.count, self.tenants, typed=self.typed)
+        found = weigh(self.count, self.tenants, typed=self.typed)
+        return Weight.REASON if self.reasoned and found is Weight.ENTER else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +126,9 @@ class ConfirmDialog(ModalScreen[Confirmed | None]):
         with Vertical(classes="dialog"):
             yield Static(self._question(), classes="question")
             if change.weight is Weight.TYPED:
-                yield Input(placeholder=f"type {change.count} to go on", id="count", compact=True)
+                yield Field(placeholder=f"type {change.count} to go on", id="count", compact=True)
             optional = " (may be empty)" if change.weight is Weight.ENTER else ""
-            yield Input(placeholder=f"reason{optional}", id="reason", compact=True)
+            yield Field(placeholder=f"reason{optional}", id="reason", compact=True)
             yield Static(classes="command")
             yield Static(classes="missing")
             with Horizontal(classes="buttons"):

@@ -16,6 +16,7 @@ from dynsched.domain.completion import complete
 from dynsched.domain.filters import parse
 from dynsched.domain.vocabulary import Vocabulary
 from dynsched.errors import InvalidInput
+from dynsched_console.fields import Field
 from dynsched_console.text import Line, Piece, line, render, render_lines
 from dynsched_console.themes import Tone
 
@@ -41,7 +42,7 @@ class Words(Suggester):
         return next((text for text in found if text != value), None)
 
 
-class FilterInput(Input):
+class FilterInput(Field):
     """The text of the filter while it is edited."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -110,6 +111,8 @@ class FilterLine(Vertical):
         self.text = ""
         self._input = FilterInput()
         self._input.suggester = Words(vocabulary)
+        self._title = Static(classes="title", markup=False)
+        self._title.display = False
         self._status = Static(classes="status")
         self._error = Static(classes="error")
         self._error.display = False
@@ -119,6 +122,7 @@ class FilterLine(Vertical):
         with Horizontal():
             yield Static("/", classes="slash", markup=False)
             yield self._input
+            yield self._title
             yield self._status
         yield self._error
 
@@ -128,6 +132,13 @@ class FilterLine(Vertical):
         self._input.value = text
         self._error.display = False
 
+    def be_title(self, text: str) -> None:
+        """Be no filter but a title, on a list that cannot be filtered."""
+        self.query_one(".slash").display = False
+        self._input.display = False
+        self._title.display = True
+        self._title.update(render([Piece(text, Tone.STRONG)], self.app.theme))
+
     def say(self, status: Sequence[Piece]) -> None:
         """Show what the filter found."""
         columns = max(self.app.size.width * 3 // 4 - 2, 16)
@@ -135,7 +146,7 @@ class FilterLine(Vertical):
 
     def edit(self, history: list[str]) -> None:
         """Begin to edit."""
-        self._input.focus()
+        self.screen.set_focus(self._input)  # at once, and not when messages have been handled
         self._input.begin(history)
 
     @property

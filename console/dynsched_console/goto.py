@@ -15,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
+from dynsched_console.fields import Field
 from dynsched_console.text import Line, Piece, line, pad, render_lines
 from dynsched_console.themes import Tone
 
@@ -42,7 +43,7 @@ class GoToLine(ModalScreen[str | None]):
         """Yield the line."""
         with Horizontal(classes="goto"):
             yield Static(":", markup=False)
-            yield Input(
+            yield Field(
                 placeholder="name filter, as in: runs state:dead tenant:acme",
                 suggester=SuggestFromList(self._names, case_sensitive=False),
                 compact=True,

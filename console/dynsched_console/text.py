@@ -73,6 +73,17 @@ def pad(text: str, columns: int, *, right: bool = False) -> str:
     return blanks + found if right else found + blanks
 
 
+def short_error(error: str) -> str:
+    """Return an error without the module of its type, which a narrow column has no room for.
+
+    >>> short_error("app.mails.errors.BadAddress: a.b: bounced"), short_error("no such file: a.b")
+    ('BadAddress: a.b: bounced', 'no such file: a.b')
+    """
+    name, colon, rest = error.partition(":")
+    dotted = name.replace(".", "").replace("_", "").isalnum() and "." in name
+    return f"{name.rpartition('.')[2]}{colon}{rest}" if dotted else error
+
+
 STATES: dict[RunState, tuple[str, Tone]] = {
     RunState.READY: ("R", Tone.PLAIN),
     RunState.LEASED: ("L", Tone.BUSY),

@@ -100,6 +100,13 @@ class LeaseLost(Conflict):
     code = "lease_lost"
 
 
+class DamagedRow(DynschedError):
+    """A row cannot be read: it was damaged, or a newer version of the program wrote it."""
+
+    code = "damaged_row"
+    exit_code = 6
+
+
 class Rejected(DynschedError):
     """Admission or a cap refused the request; it may be sent again later."""
 

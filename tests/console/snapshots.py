@@ -7,10 +7,12 @@ A picture in SVG tells a reader of a diff nothing; this does. A changed screen f
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from unittest.mock import patch
 
 from rich.style import Style
 from textual.strip import Strip
@@ -39,6 +41,7 @@ class Scene:
         set: puts things onto the stage.
         access: who sits at the console; None is an admin.
         themes: those that it is drawn in.
+        environment: variables of the console's process.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Scene:
     set: Callable[[Stage], object] = lambda stage: None
     access: Access | None = None
     themes: tuple[str, ...] = THEMES
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def pictures(scene: Scene, size: tuple[int, int]) -> dict[str, str]:
@@ -61,7 +65,7 @@ def pictures(scene: Scene, size: tuple[int, int]) -> dict[str, str]:
             player.console.theme = theme
             taken[theme] = await _at_rest(player, scene, size, theme)
 
-    with staged(scene.access) as stage:
+    with patch.dict(os.environ, scene.environment), staged(scene.access) as stage:
         scene.set(stage)
         options = Options(
             refresh=None, place=scene.place, filter=scene.filter, theme=scene.themes[0]

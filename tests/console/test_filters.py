@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from textual.events import Key
+
 from dynsched_console.app import Options
 from dynsched_console.config import History
 from dynsched_console.screens.runs import RunsScreen
@@ -144,3 +146,28 @@ def test_a_new_filter_unmarks_what_it_may_hide() -> None:
             assert runs_screen(player).table.marks == set()
 
         play(stage, act, options=RUNS)
+
+
+def test_what_is_typed_in_one_breath_is_the_filter_and_no_command() -> None:
+    """Over a slow line a whole word arrives at once; it must neither sort nor switch themes."""
+    with staged() as stage:
+        stage.run("bad")
+
+        async def act(player: Player) -> None:
+            theme = player.console.theme
+            for letter in "/state:dead":
+                player.console.post_message(Key(NAMES.get(letter, letter), letter))
+            await player.settle()
+            await player.press("enter")
+            screen = player.console.screen
+            assert isinstance(screen, RunsScreen)
+            assert screen.filter == "state:dead"
+            assert player.console.theme == theme
+            await player.press("slash", "slash")
+            assert screen.line.editing
+            assert "/ state:dead/" in player.text()
+
+        play(stage, act, options=Options(refresh=None, place="runs"))
+
+
+NAMES = {"/": "slash", ":": "colon"}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.widgets import TextArea
@@ -97,7 +100,7 @@ def test_what_is_copied_is_shown_where_it_can_be_selected() -> None:
         play(stage, act, options=RUNS)
 
 
-def test_hostile_texts_reach_neither_terminal_nor_clipboard_as_they_are() -> None:
+def test_hostile_texts_reach_no_terminal_as_they_are() -> None:
     """A payload that clears screens, sets titles and turns lines round is only shown."""
     with staged() as stage:
         run_id = stage.run(HOSTILE)
@@ -182,17 +185,61 @@ def key_table() -> str:
 
 
 WHERE = {
+    "BatchScreen": "a replay batch",
+    "ChoiceDialog": "a choice",
     "ColumnsDialog": "choosing columns",
     "ConfirmDialog": "a confirmation",
     "Console": "everywhere",
     "CopiedText": "what was copied",
     "CopyMenu": "the copy menu",
+    "DeadScreen": "dead runs",
+    "DiffPage": "an edited payload",
     "FilterInput": "the filter line",
     "GoToLine": "the `:` line",
+    "GroupsScreen": "DLQ",
     "KeyPage": "the page of keys",
     "ListScreen": "lists",
+    "LoudReplays": "dead runs, a run",
+    "PlanDialog": "the pace of a replay",
     "RowTable": "lists",
-    "RunActions": "runs, a run",
+    "RunActions": "runs, dead runs, a run",
     "RunScreen": "a run",
-    "Sheet": "overview, a run",
+    "Sheet": "overview, a run, a batch",
 }
+WHERE |= {
+    "AskLine": "a question for one value",
+    "JobActions": "jobs, a job",
+    "TenantsScreen": "tenants",
+}
+
+
+def test_a_reading_from_before_a_change_is_followed_by_one_from_after_it() -> None:
+    """A screen that was being read while its change was made must not show what was before."""
+    with staged() as stage:
+        run_id = stage.run("bad")
+        options = Options(refresh=None, place="runs", filter="state:dead")
+        back = threading.Event()
+
+        async def act(player: Player) -> None:
+            screen = player.console.screen
+            assert isinstance(screen, RunsScreen)
+            reader = screen.reader
+            before = reader()()
+
+            def late() -> Any:
+                assert back.wait(10)
+                return before
+
+            slow = [late]
+
+            def read() -> Callable[[], Any]:
+                return slow.pop() if slow else reader()
+
+            screen.reader = read  # type: ignore[method-assign]
+            screen.refresh_now()
+            await screen.change(lambda: stage.source.replay(run_id, reason=""))
+            back.set()
+            await player.settle()
+            assert screen.table.row_count == 0
+
+        play(stage, act, options=options)

@@ -17,7 +17,8 @@ SECRET = "hush-4711"  # noqa: S105  # of nothing
 READING = {
     "audit", "dlq list", "dlq show", "groups", "health", "job list", "job show", "next",
     "replay entries", "replay list", "replay status", "run list", "run show", "stats",
-    "tenant list", "tui", "why",
+    "tenant list", "tui", "web", "why",
+    "web-user",  # it writes a file beside the store, and nothing in it
 }  # fmt: skip
 CHANGING: dict[str, tuple[str, ...]] = {
     "dispatcher": ("--once",),

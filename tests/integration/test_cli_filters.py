@@ -131,3 +131,16 @@ def test_what_other_lists_call_it_is_understood(program: Program) -> None:
     program("job", "add", "j", "--manual", "--handler", "echo")
     assert program.json("job", "list", "job:j")[0]["name"] == "j"
     assert program.json("dlq", "list", "died:>-1h") == []
+
+
+@pytest.mark.parametrize(
+    "word", ["-@late", '-"no net"', "-payload.orderId:7", "-payload.lines.0.id:7", "-State:done"]
+)
+def test_every_negated_term_is_a_word_of_the_filter(program: Program, word: str) -> None:
+    """The minus begins a term and no option, whatever stands behind it.
+
+    Source: `No such option '-p'` for an excluded field of a payload.
+    """
+    run_id = die(program, name="a")
+    found = program.json("run", "list", word, "--limit", "5")
+    assert [one["run_id"] for one in found] == [run_id]

@@ -36,6 +36,7 @@ def _on_dynamodb(tmp_path: Path) -> Iterator[Program]:
 
 def test_a_store_where_nobody_works_is_bad_and_says_so(program: Program) -> None:
     """The exit code is for monitors, the first line for people."""
+    program("job", "add", "j", "--every", "1h", "--handler", "echo")
     first = program("health", code=1).out.splitlines()[0]
     assert first.split(maxsplit=2)[:2] == ["bad", "stuck"]
     assert "No dispatcher gives a sign of life" in first

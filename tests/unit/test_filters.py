@@ -15,7 +15,9 @@ from dynsched.domain.filters import (
     JOBS,
     NAMED,
     RUNS,
+    TENANTS,
     WORD,
+    WORKERS,
     Content,
     Filter,
     FilterError,
@@ -32,7 +34,7 @@ from dynsched.domain.vocabulary import COMPARED, Kind, Qualifier
 
 RUN_ID = "j1@2026-01-02T03:04:05.000Z-m0-abc"
 NAMES = "[A-Za-z0-9][A-Za-z0-9._-]{0,9}"
-VOCABULARIES = (RUNS, JOBS, AUDIT, GROUPS)
+VOCABULARIES = (RUNS, JOBS, AUDIT, GROUPS, TENANTS, WORKERS)
 
 WRONG = [
     ("-", 0, "nothing follows the minus sign (for example -state:done)"),

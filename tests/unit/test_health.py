@@ -174,6 +174,7 @@ def test_bulk_work_that_waits_is_no_alarm() -> None:
 
 def test_a_dispatcher_that_went_silent_is_told_with_its_silence(stage: Stage) -> None:
     """Its last sign of life is all that is left of it."""
+    stage.job("due")
     stage.pass_by(timedelta(minutes=4), tick=False)
     sentence = "The last dispatcher was heard 4m 20s ago: due jobs are not made into runs."
     assert stage.told(Topic.STUCK) == [(Grade.BAD, sentence)]
@@ -182,9 +183,24 @@ def test_a_dispatcher_that_went_silent_is_told_with_its_silence(stage: Stage) ->
 def test_a_store_without_a_dispatcher_says_so() -> None:
     """A worker alone makes no occurrences."""
     stage = Stage()
+    stage.job("due")
     stage.pass_by(timedelta(minutes=1), tick=False)
     sentence = "No dispatcher gives a sign of life: due jobs are not made into runs."
     assert stage.told(Topic.STUCK) == [(Grade.BAD, sentence)]
+
+
+def test_a_silent_dispatcher_is_no_alarm_while_no_job_needs_it() -> None:
+    """A new store, or one whose jobs are all paused, waits for nobody at night.
+
+    Source: a monitor rang for a store that had just been made.
+    """
+    stage = Stage()
+    sentence = "No dispatcher gives a sign of life, and no job is active that needs one."
+    assert (Grade.WARN, sentence) in stage.told(Topic.STUCK)
+    job = stage.job("paused")
+    stage.scheduler.operations.pause(job.job_id, reason="not yet")
+    stage.pass_by(timedelta(minutes=2), tick=False)
+    assert stage.told(Topic.STUCK) == [(Grade.WARN, sentence)]
 
 
 def test_a_silent_reaper_is_bad_once_runs_wait_for_it(stage: Stage) -> None:

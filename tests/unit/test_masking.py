@@ -107,7 +107,16 @@ SHAPES = st.sampled_from(
     ["password={}", "password = '{}'", 'api_key: "{}"', "Bearer {}", "https://x/?token={}&a=1",
      "--api-key {}", '{{"secret": "{}"}}', "{{'pwd': '{}'}}", "postgres://ann:{}@host/db",
      "Authorization: Digest a={}", "Cookie: a=1; b={}", "curl -u ann:{} url", "DB_PASS='{}' run",
-     '{{\\"token\\": \\"{}\\"}}', "access_token%3D{}"]
+     '{{\\"token\\": \\"{}\\"}}', "access_token%3D{}",
+     # what is written as a list, an object or bytes, and what lies in JSON in JSON in JSON
+     '{{"card": {{"number": "{}"}}}}', "{{'password': ['a]', '{}']}}", "token=b'{}'",
+     "pin: ({}, 1)",
+     '{{\\\\\\"token\\\\\\": \\\\\\"{}\\\\\\"}}', '{{\\"cards\\": [{{\\"n\\": \\"{}\\"}}]}}',
+     # addresses as people write them by mistake, and tokens in the place of a user
+     "postgres://ann:p@{}@host/db", "postgres://ann:p/{}@host/db", "https://{}:@host/",
+     "https://x1234567890123{}@host/a", "https://x/?a=1&X-Amz-Signature={}", "https://x/?sig={}",
+     "<password>{}</password>", '<ns:token type="x">{}</ns:token>', "AccountKey={};Suffix=y",
+     "password          =   {}"]
 )  # fmt: skip
 CREDENTIALS = st.text("abcdefXYZ0123456789", min_size=6, max_size=20).map(lambda one: f"zq{one}")
 
@@ -210,3 +219,42 @@ def test_json_text_is_masked_by_its_keys_and_other_text_by_its_shape() -> None:
     assert PLAIN.json_text('{"a":1,"token":"x"}') == '{"a":1,"token":"***"}'
     assert PLAIN.json_text('{"a": 1, "token": "x') == '{"a": 1, "token": "***"'
     assert PLAIN.json_text('{"a":  1}') == '{"a":  1}'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"body": json.dumps({"card": {"number": "zqsecret"}})},
+        {"body": json.dumps({"a": json.dumps({"b": json.dumps({"password": "zqsecret"})})})},
+        {"headers": [["X-Api-Key", "zqsecret"], ["Accept", "text/html"]]},
+        {"command": ["mysql", "--password", "zqsecret"]},
+        {"env": [{"name": "TOKEN", "val": "zqsecret"}]},
+        ["--token", "zqsecret"],
+    ],
+)
+def test_no_secret_survives_in_what_programs_write_for_each_other(value: Json) -> None:
+    """JSON within texts, headers as pairs, arguments of commands.
+
+    Source: a payload with a request's body in it showed the card's number.
+    """
+    masked = mask(value)
+    assert "zqsecret" not in json.dumps(masked)
+    assert mask(masked) == masked
+    assert PLAIN.restored(masked, value) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("card: 4111 1111 1111 1111, ok", "card: ***, ok"),
+        ("iban=DE89 3704 0044 0532 0130 00 of Ann", "iban=*** of Ann"),
+        ("https://host:8080/a@2 https://git@host/x", "https://host:8080/a@2 https://git@host/x"),
+        ("https://ann:pw@host/@scope/pkg", "https://ann:***@host/@scope/pkg"),
+        ("token={payload.token} of 3", "token={payload.token} of 3"),
+        ("password=['a', 'b'] left", "password=[***] left"),
+        ("<name>Ann</name><token/>", "<name>Ann</name><token/>"),
+    ],
+)
+def test_what_stands_beside_a_secret_stays(text: str, shown: str) -> None:
+    """All of a secret goes, and nothing else."""
+    assert mask_text(text) == shown

@@ -13,6 +13,9 @@ A screen of many things subclasses `screens.listing.ListScreen[T]` and declares:
 - `empty()`: what to say when nothing is there; say since when, it is a good sign mostly;
 - `detail(item)`: lines of the pane that `i` toggles; `copies(item)`: what `y` offers.
 
+A list that cannot be filtered sets `filtered = False` and says what it holds by `title_words()`. A
+list that is opened with a filter of its own takes that as its subject, as `DeadScreen` does.
+
 A screen of one thing subclasses `screens.base.SheetScreen` and declares `read()` (blocking, in a
 thread) and `rows(answer)` (lines of a `sheet.Sheet`, some with a `Link`).
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dynsched_console.app import Console
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class ConsoleScreen(Screen[None]):
@@ -42,6 +43,7 @@ class ConsoleScreen(Screen[None]):
         super().__init__()
         self.composed = False
         self.loading_now = False
+        self.stale = False
         self.loaded_at: datetime | None = None
         self.failure = ""
 
@@ -103,7 +105,13 @@ class ConsoleScreen(Screen[None]):
         if self.loading_now or not self.usable:
             return
         self.loading_now = True
+        self.stale = False
         self._read()
+
+    def refresh_after_change(self) -> None:
+        """Read what holds after a change: a reading that is away may have been before it."""
+        self.stale = self.loading_now
+        self.refresh_now()
 
     @work(group="read", exit_on_error=False)
     async def _read(self) -> None:
@@ -119,6 +127,8 @@ class ConsoleScreen(Screen[None]):
         finally:
             self.loading_now = False
             self.refresh_frame()
+            if self.stale:
+                self.refresh_now()
 
     def fail(self, words: str) -> None:
         """Show a failure in the banner, or that there is none any more."""
@@ -173,8 +183,35 @@ class ConsoleScreen(Screen[None]):
         else:
             if done:
                 self.notify(done, markup=False)
-        self.refresh_now()
+        self.refresh_after_change()
         return answer
+
+    async def change_each(
+        self, items: Sequence[U], change: Change, done: str, verb: Callable[[U, str], object]
+    ) -> None:
+        """Ask, then do it to one thing after the other; a refused one stops no other."""
+        yes = await self.confirm(change)
+        if yes is None:
+            return
+
+        def all_of_them() -> list[str]:
+            refused: list[str] = []
+            for item in items:
+                try:
+                    verb(item, yes.reason)
+                except DynschedError as error:
+                    refused.append(str(error))
+            return refused
+
+        refused = await self.change(all_of_them)
+        if refused is None:
+            return
+        count = len(items) - len(refused)
+        if count:
+            self.notify(f"{done} {count:,}", markup=False)
+        if refused:
+            words = refused[0] if len(refused) == 1 else f"{len(refused):,}, first: {refused[0]}"
+            self.notify(words, title="Refused", severity="error", markup=False)
 
     # keys
 

@@ -46,7 +46,8 @@ class ListScreen(ConsoleScreen, Generic[T]):
     """A filtered list of things; see `dynsched_console.screens` for what a subclass declares."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "filter", id="list.filter"),
+        # With priority: what is typed behind it at once, as over a slow line, is the filter.
+        Binding("slash", "filter", "filter", id="list.filter", priority=True),
         Binding("i", "detail", "detail", show=False, id="list.detail"),
         Binding("f", "follow", "follow the newest", show=False, id="list.follow"),
         Binding("c", "columns", "choose columns", show=False, id="list.columns"),
@@ -56,6 +57,7 @@ class ListScreen(ConsoleScreen, Generic[T]):
     columns: ClassVar[tuple[Column[Any], ...]] = ()
     vocabulary: ClassVar[Vocabulary] = RUNS
     problems: ClassVar[str] = ""
+    filtered: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,6 +83,10 @@ class ListScreen(ConsoleScreen, Generic[T]):
     def empty(self) -> str:
         """Return what to say where there is nothing."""
         return "nothing is here"
+
+    def title_words(self) -> str:
+        """Return what stands in the place of the filter where there is none (`filtered`)."""
+        return ""
 
     def detail(self, item: T) -> list[Line]:
         """Return the lines of the detail pane."""
@@ -119,6 +125,8 @@ class ListScreen(ConsoleScreen, Generic[T]):
         self.query_one(".detail").display = False
         self.query_one(".notes").display = False
         self.line.set_text(self.filter)
+        if not self.filtered:
+            self.line.be_title(self.title_words())
         self.table.focus()
         super().on_mount()
 
@@ -228,6 +236,8 @@ class ListScreen(ConsoleScreen, Generic[T]):
             return
         finally:
             self.loading_now = False
+            if self.stale:
+                self.refresh_now()
         if text == self.filter and start == self.window.next and self.usable:
             self.window.append(found)
             self.show()
@@ -237,6 +247,12 @@ class ListScreen(ConsoleScreen, Generic[T]):
         self._say_status()
 
     # keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return False for the filter's key where there is no filter, or it is edited already."""
+        if action == "filter" and (not self.filtered or self.line.editing):
+            return False
+        return super().check_action(action, parameters)
 
     def on_filter_line_accepted(self, event: FilterLine.Accepted) -> None:
         """Filter, and remember it."""

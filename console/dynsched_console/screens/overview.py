@@ -35,7 +35,7 @@ QUESTIONS = {
 LEADS = {
     Topic.LATE: Link(place="runs", filter="@late"),
     Topic.STUCK: Link(place="runs", filter="@stuck"),
-    Topic.BROKEN: Link(place="runs", filter="state:dead"),
+    Topic.BROKEN: Link(place="dlq"),
     Topic.HURT: Link(place="runs", filter="state:dead"),
 }
 LABEL = 15  # columns of the words at the left
@@ -235,7 +235,7 @@ def _broken(health: Health, columns: int) -> list[SheetRow]:
         str(health.dead),
         _trend([one.dead for one in health.minutes], columns),
         _muted(f"{health.dead_per_hour:,} in the last hour", f"{health.discarded} discarded"),
-        link=Link(place="runs", filter="state:dead"),
+        link=Link(place="dlq"),
         key="dead",
         tone=Tone.BAD if health.dead.count else Tone.PLAIN,
     )
@@ -248,7 +248,7 @@ def _group(group: ErrorGroup, now: datetime) -> SheetRow:
         str(group.count),
         Piece(pad(f"{ago(group.last_seen, now)} ago", 11) + "  ", Tone.MUTED),
         group.error,
-        link=Link(place="runs", filter=f"state:dead group:{group.signature}"),
+        link=Link(place="dead", subject=f"group:{group.signature}"),
         key=f"group.{group.signature}",
     )
 

@@ -17,6 +17,7 @@ from dynsched.storage.runs import Attempt
 from dynsched_console.charts import bar
 from dynsched_console.clipboard import Copy
 from dynsched_console.screens.base import SubjectScreen
+from dynsched_console.screens.replay_actions import LoudReplays
 from dynsched_console.screens.run_actions import RunActions, run_copies
 from dynsched_console.sheet import Link, SheetRow, row
 from dynsched_console.source import RunScene
@@ -37,10 +38,11 @@ OUTCOMES = {
 }
 
 
-class RunScreen(RunActions, SubjectScreen):
+class RunScreen(LoudReplays, RunActions, SubjectScreen):
     """One run; its subject is the run's id."""
 
     name_of_place = "run"
+    CHANGES: ClassVar = {**RunActions.CHANGES, **LoudReplays.CHANGES}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "traces", "log of the attempts", id="run.traces"),
     ]
@@ -83,7 +85,7 @@ class RunScreen(RunActions, SubjectScreen):
         if payload is None:
             yield row(Piece("  that of its job", Tone.MUTED))
             return
-        for one in wrapped(_laid_out(payload), columns - 2, PAYLOAD_LINES):
+        for one in wrapped(laid_out(payload), columns - 2, PAYLOAD_LINES):
             yield row("  ", one)
 
     def action_traces(self) -> None:
@@ -128,11 +130,12 @@ def _head(scene: RunScene, columns: int) -> Iterator[SheetRow]:
     for number, part in enumerate(sentence_lines(scene.why.headline, columns - LABEL)):
         yield row(_label("why" if number == 0 else ""), part)
     if run.signature:
-        link = Link(place="runs", filter=f"state:dead group:{run.signature}")
+        link = Link(place="dead", subject=f"group:{run.signature}")
         yield row(_label("group"), run.signature, Piece("  others like it", Tone.MUTED), link=link)
     if job is not None:
-        link = Link(place="runs", filter=f"job:{job.name} tenant:{run.tenant}")
-        yield row(_label("job"), job.name, Piece("  its runs", Tone.MUTED), link=link)
+        link = Link(place="job", subject=job.job_id)
+        yield row(_label("job"), job.name, Piece("  when it runs, its last runs", Tone.MUTED),
+                  link=link)  # fmt: skip
     yield from _progress(scene)
 
 
@@ -232,7 +235,7 @@ def _trace_rows(one: Attempt, columns: int) -> Iterator[SheetRow]:
         yield row("       │ ", Piece(part, Tone.MUTED))
 
 
-def _laid_out(payload: str) -> str:
+def laid_out(payload: str) -> str:
     """Return JSON text on lines of its own, big numbers and the order of keys as they are."""
     try:
         value = json.loads(payload, parse_float=_Exact, parse_int=int)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import work
@@ -11,13 +11,10 @@ from textual.binding import Binding, BindingType
 
 from dynsched.domain.access import Action
 from dynsched.domain.run import Run, RunState
-from dynsched.errors import DynschedError
 from dynsched.services.documents import run_document
 from dynsched_console.clipboard import Copy
 from dynsched_console.dialogs import Change, command_line
 from dynsched_console.screens.base import ConsoleScreen
-
-Verb = Callable[[Run, str], Run]
 
 
 def run_copies(run: Run) -> list[Copy]:
@@ -32,7 +29,13 @@ def run_copies(run: Run) -> list[Copy]:
 
 
 def run_change(
-    runs: Sequence[Run], *, verb: str, words: str, command: Sequence[str], destructive: bool = False
+    runs: Sequence[Run],
+    *,
+    verb: str,
+    words: str,
+    command: Sequence[str],
+    destructive: bool = False,
+    typed: bool = False,
 ) -> Change:
     """Return the question whether something shall be done to some runs.
 
@@ -43,6 +46,7 @@ def run_change(
             stand for the runs.
         command: the command that does the same, before the ids.
         destructive: it takes something away.
+        typed: the count is typed whatever it is.
     """
     tenants = sorted({run.tenant for run in runs})
     many = f"{len(runs):,} runs of {', '.join(tenants[:3])}" + (", …" if len(tenants) > 3 else "")
@@ -54,6 +58,7 @@ def run_change(
         tenants=len(tenants),
         command=(*command, *(run.run_id for run in runs)),
         destructive=destructive,
+        typed=typed,
     )
 
 
@@ -88,7 +93,7 @@ class RunActions(ConsoleScreen):
             words="Replay {}? Same key, earlier attempts kept.",
             command=("dlq", "replay"),
         )
-        await self._each(runs, change, "replayed", self._replay_one)
+        await self.change_each(runs, change, "replayed", self._replay_one)
 
     @work
     async def action_cancel_run(self) -> None:
@@ -104,7 +109,7 @@ class RunActions(ConsoleScreen):
             command=("run", "cancel"),
             destructive=True,
         )
-        await self._each(runs, change, "cancelled", self._cancel_one)
+        await self.change_each(runs, change, "cancelled", self._cancel_one)
 
     @work
     async def action_discard(self) -> None:
@@ -119,8 +124,9 @@ class RunActions(ConsoleScreen):
             words="Discard {}? Hidden, and restorable until it expires.",
             command=("dlq", "discard"),
             destructive=True,
+            typed=True,
         )
-        await self._each(runs, change, "discarded", self._discard_one)
+        await self.change_each(runs, change, "discarded", self._discard_one)
 
     def _replay_one(self, run: Run, reason: str) -> Run:
         return self.source.replay(run.run_id, reason=reason)
@@ -130,28 +136,3 @@ class RunActions(ConsoleScreen):
 
     def _discard_one(self, run: Run, reason: str) -> Run:
         return self.source.discard(run.run_id, reason=reason)
-
-    async def _each(self, runs: Sequence[Run], change: Change, done: str, verb: Verb) -> None:
-        """Ask, then do it to one run after the other; a refused one stops no other."""
-        yes = await self.confirm(change)
-        if yes is None:
-            return
-
-        def all_of_them() -> list[str]:
-            refused: list[str] = []
-            for run in runs:
-                try:
-                    verb(run, yes.reason)
-                except DynschedError as error:
-                    refused.append(str(error))
-            return refused
-
-        refused = await self.change(all_of_them)
-        if refused is None:
-            return
-        count = len(runs) - len(refused)
-        if count:
-            self.notify(f"{done} {count:,}", markup=False)
-        if refused:
-            words = refused[0] if len(refused) == 1 else f"{len(refused):,}, first: {refused[0]}"
-            self.notify(words, title="Refused", severity="error", markup=False)

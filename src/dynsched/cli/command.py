@@ -20,7 +20,7 @@ from dynsched.errors import DynschedError, FilterError, InvalidInput, NotInitial
 INTERRUPTED = 130
 UNMADE = " (`dynsched up` does it by itself), or name another one: --store or DYNSCHED_STORE"
 SENTENCE = 200  # characters of a first sentence that a list of commands shows
-NEGATED = re.compile(r"-[a-z][a-z_.]*:.*", re.DOTALL)
+NEGATED = re.compile(r"-(?:[A-Za-z][A-Za-z_-]*(?:\.[^\s:,\"]*)?:|[@\"]).*", re.DOTALL)
 
 # Fields of the domain's errors that have another name on the command line.
 NAMES: dict[str, tuple[str, ...]] = {

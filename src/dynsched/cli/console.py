@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from importlib.metadata import entry_points
+from typing import Any
 
 import click
 
@@ -52,7 +53,7 @@ def tui_command(
     `?` in it shows the keys, and so does docs/console.md.
     """
     start = find_console("tui")
-    return start(
+    code: int = start(
         runtime.base,
         replace(runtime.access, via="tui"),
         url=runtime.url,
@@ -62,10 +63,11 @@ def tui_command(
         theme=theme or "",
         environment=runtime.environment,
     )
+    return code
 
 
-def find_console(name: str) -> Callable[..., int]:
-    """Return the function that runs a console.
+def find_console(name: str) -> Callable[..., Any]:
+    """Return the function behind a name of the consoles: mostly what runs one.
 
     Raises:
         InvalidInput: it is not installed, or a part of it is missing.
@@ -73,7 +75,7 @@ def find_console(name: str) -> Callable[..., int]:
     mend = "install dynsched with its console packages"
     for entry in entry_points(group=GROUP, name=name):
         try:
-            found: Callable[..., int] = entry.load()
+            found: Callable[..., Any] = entry.load()
         except ImportError as error:
             raise InvalidInput(name, f"the console cannot be loaded: {error}", mend) from error
         return found

@@ -19,6 +19,7 @@ from dynsched.cli.run import run_group
 from dynsched.cli.services import dispatcher_command, reaper_command, up_command, worker_command
 from dynsched.cli.store import init_command, resize_command, stats_command
 from dynsched.cli.tenant import tenant_group
+from dynsched.cli.web import web_command, web_user_command
 from dynsched.cli.why import why_command
 
 
@@ -34,10 +35,10 @@ from dynsched.cli.why import why_command
         "why RUN_ID",
     ),
     sections={
-        "See what is going on": ("health", "groups", "run", "why", "stats", "tui"),
+        "See what is going on": ("health", "groups", "run", "why", "stats", "tui", "web"),
         "Mend it": ("dlq", "replay", "audit"),
         "Say what is to run": ("job", "import", "next", "tenant"),
-        "Run the scheduler": ("up", "dispatcher", "worker", "reaper", "init", "resize"),
+        "Run the scheduler": ("up", "dispatcher", "worker", "reaper", "init", "resize", "web-user"),
     },
 )
 @click.version_option(__version__, prog_name="dynsched")
@@ -58,6 +59,8 @@ for command in (
     dispatcher_command,
     worker_command,
     reaper_command,
+    web_command,
+    web_user_command,
     job_group,
     run_group,
     dlq_group,

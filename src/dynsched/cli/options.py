@@ -52,6 +52,7 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write one JSON document.")
 filter_argument = click.argument("words", nargs=-1, metavar="[FILTER]...")
+for_option = click.option("--for", "limit", type=DURATION, help="End by itself after so long.")
 cursor_option = click.option(
     "--cursor", metavar="TEXT", help="Go on behind a page: what its last line gave."
 )

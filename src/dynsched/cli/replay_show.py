@@ -9,7 +9,8 @@ import click
 
 from dynsched.cli.tables import distance, print_fields, print_table, span, when
 from dynsched.cli.visible import visible
-from dynsched.domain.batch import Batch, BatchState, rate_words
+from dynsched.domain.batch import Batch, BatchState
+from dynsched.domain.batch_words import pace_words
 from dynsched.services.batch_views import BatchDetail, BatchEntry
 from dynsched.services.choosing import OTHERS
 
@@ -105,17 +106,10 @@ def _largest(counts: Mapping[str, int], names: Mapping[str, str]) -> str:
 
 def _pace(detail: BatchDetail) -> str:
     """Return how a batch is moved, in words; of a draft also how long that takes."""
-    batch = detail.batch
-    rate = rate_words(batch.rate)
-    if batch.state is BatchState.DRAFT and detail.eta is not None:
+    rate, *rest = pace_words(detail.batch)
+    if detail.batch.state is BatchState.DRAFT and detail.eta is not None:
         rate += f" (about {span(detail.eta)})"
-    words = [rate, f"priority {batch.priority.value}"]
-    if batch.canary:
-        then = "then a pause" if batch.canary_hold else "then the others if they end well"
-        words.append(f"first {batch.canary}, {then}")
-    if batch.breaker < 1:
-        words.append(f"stops when over {batch.breaker:.0%} are dead again")
-    return ", ".join(words)
+    return ", ".join([rate, *rest])
 
 
 def _confirmed(batch: Batch, now: datetime) -> str:

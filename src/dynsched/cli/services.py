@@ -26,11 +26,11 @@ from dynsched.bootstrap import (
 )
 from dynsched.cli import demo as demo_jobs
 from dynsched.cli.command import Command
-from dynsched.cli.options import app_option, log_options, together
+from dynsched.cli.options import app_option, for_option, log_options, together
 from dynsched.cli.process import Process
 from dynsched.cli.runtime import Runtime, pass_runtime
-from dynsched.cli.values import DURATION
 from dynsched.cli.visible import visible
+from dynsched.cli.web import PORT_MAX, try_console
 from dynsched.client import Client
 from dynsched.domain.access import Action
 from dynsched.errors import InvalidInput
@@ -61,7 +61,6 @@ worker_options = together(
     click.option("--slots", type=int, help="Handlers that run at once; default 32."),
 )
 once_option = click.option("--once", is_flag=True, help="Do what is to be done now, then end.")
-for_option = click.option("--for", "limit", type=DURATION, help="End by itself after so long.")
 
 
 @click.command("dispatcher", cls=Command, examples=("dispatcher", "dispatcher --once"))
@@ -186,6 +185,12 @@ def worker_command(
     ),
 )
 @click.option("--demo", is_flag=True, help="Add a handful of demo jobs, if they are not there.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, PORT_MAX),
+    help="The web console's port; default 8420, or any free one.",
+)
+@click.option("--no-web", is_flag=True, help="Without the web console.")
 @worker_options
 @for_option
 @log_options
@@ -195,6 +200,8 @@ def up_command(
     /,
     *,
     demo: bool,
+    port: int | None,
+    no_web: bool,
     app: str | None,
     queues: tuple[str, ...],
     allow_commands: bool,
@@ -202,7 +209,7 @@ def up_command(
     limit: timedelta | None,
     log_json: bool,
 ) -> None:
-    """Run everything in one process: dispatcher, worker and reaper.
+    """Run everything in one process: dispatcher, worker, reaper and the web console.
 
     Makes the store if it is missing, and takes back at once what an `up` that was killed on this
     machine left. Several may run on one store.
@@ -219,19 +226,28 @@ def up_command(
     if demo:
         demo_jobs.add_jobs(runtime.operations)
     parts = _build_worker(base, handlers, queues, allow_commands=allow_commands)
-    _greet(runtime.url, made=made, demo=demo, queues=queues or ("main",))
     process = Process(base.clock, grace=base.settings.drain_grace)
-    stopper = process.stopper
-    reaper, dispatcher, stepper = build_reaper(base), build_dispatcher(base), build_stepper(base)
-    process.add("reaper", lambda: run_reaper(reaper, base.clock, base.settings, stopper))
-    process.add("stepper", lambda: run_stepper(stepper, base.clock, base.settings, stopper))
-    process.add("dispatcher", lambda: run_dispatcher(dispatcher, base.clock, stopper))
+    web = None if no_web else try_console(runtime, base, port=port)
+    shown = "" if web is None else web.url
+    _greet(runtime.url, made=made, demo=demo, queues=queues or ("main",), web=shown)
+    if web is not None:
+        process.add("web", web.run, on_stop=web.stop)
+    _add_services(process, base)
     _add_worker(process, base, parts)
     try:
         process.run(limit)
     finally:
         parts.runner.close()
     click.echo("stopped; everything is kept")
+
+
+def _add_services(process: Process, base: Base) -> None:
+    """Add what may run anywhere and any number of times."""
+    stopper = process.stopper
+    reaper, dispatcher, stepper = build_reaper(base), build_dispatcher(base), build_stepper(base)
+    process.add("reaper", lambda: run_reaper(reaper, base.clock, base.settings, stopper))
+    process.add("stepper", lambda: run_stepper(stepper, base.clock, base.settings, stopper))
+    process.add("dispatcher", lambda: run_dispatcher(dispatcher, base.clock, stopper))
 
 
 def _step_once(stepper: BatchStepper) -> None:
@@ -292,11 +308,13 @@ def _add_worker_once(process: Process, base: Base, parts: WorkerParts) -> None:
     process.add("worker", loop, on_stop=parts.worker.wake.set)
 
 
-def _greet(url: str, *, made: bool, demo: bool, queues: Sequence[str]) -> None:
+def _greet(url: str, *, made: bool, demo: bool, queues: Sequence[str], web: str) -> None:
     """Say where everything lies, and what to try next."""
     store = "" if url == DEFAULT_STORE else f" --store {shlex.quote(url)}"
     click.echo(f"store    {visible(url)}{_place(url)}{', made just now' if made else ''}")
     click.echo(f"running  dispatcher, worker (queues: {', '.join(queues)}) and reaper")
+    if web:
+        click.echo(f"web      {web}")
     click.echo("try      in another terminal; Ctrl-C here stops it and keeps everything")
     add = "job add hello --every 10s --http http://localhost:8000/"
     tries = ("run list", "health", "dlq list" if demo else add)

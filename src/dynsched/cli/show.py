@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from datetime import datetime, timedelta
 
 import click
@@ -20,9 +19,8 @@ from dynsched.cli.tables import (
 )
 from dynsched.cli.visible import visible
 from dynsched.domain.instants import from_ms
-from dynsched.domain.job import Job, JobState, Policies
-from dynsched.domain.recurrence import Schedule
-from dynsched.domain.retry import RetryPolicy
+from dynsched.domain.job import Job, JobState
+from dynsched.domain.job_words import policies_words, schedule_words
 from dynsched.domain.run import Run, RunState
 from dynsched.services.capacity import why_words
 from dynsched.services.job_views import JobDetail, coming
@@ -51,14 +49,6 @@ def print_jobs(
         empty="no jobs that fit" if filtered else _NO_JOBS,
         more=more,
     )
-
-
-def schedule_words(schedule: Schedule | None, *, short: bool = False) -> str:
-    """Return a schedule in words, one line; `short` leaves out what an interval counts from."""
-    if schedule is None:
-        return "by hand"
-    words = schedule.describe()
-    return words.partition(", counted from")[0] if short else words
 
 
 def print_job(job: Job, now: datetime, *, title: str) -> None:
@@ -119,33 +109,6 @@ def print_job_detail(detail: JobDetail, now: datetime, lacks: Mapping[str, str])
         click.echo(f"  {one.count:,} skipped ({one.reason.value}): {stamp(one.first)}{until}")
     click.echo("")
     print_runs(detail.runs, {job.job_id: job.name}, now, lacks)
-
-
-def policies_words(policies: Policies) -> str:
-    """Return the choices that differ from the defaults.
-
-    >>> policies_words(Policies(timeout=None, share_by_job=True))
-    'timeout none, share_by_job'
-    """
-    plain, words = Policies(), []
-    for one in fields(Policies):
-        value = getattr(policies, one.name)
-        if value == getattr(plain, one.name):
-            continue
-        if isinstance(value, RetryPolicy):
-            words.append(_retry_words(value))
-        elif value is True:
-            words.append(one.name)
-        else:
-            shown = span(value) if isinstance(value, timedelta) else value
-            words.append(f"{one.name} {'none' if value is None else shown}")
-    return ", ".join(words) or "defaults"
-
-
-def _retry_words(retry: RetryPolicy) -> str:
-    back_off = f"back-off {span(retry.base)} times {retry.factor:g} up to {span(retry.cap)}"
-    rules = f", {len(retry.rules)} rules" if retry.rules else ""
-    return f"at most {retry.max_attempts} attempts, {back_off}{rules}"
 
 
 def _payload(text: str | None) -> str:

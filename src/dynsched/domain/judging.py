@@ -120,7 +120,10 @@ def _on_time(health: Health) -> str:
 def _stuck(health: Health, limits: Limits) -> Findings:
     silent = _silence(health, health.dispatchers, limits)
     if silent:
-        yield Grade.BAD, f"{silent.format('dispatcher')}: due jobs are not made into runs."
+        if _nothing_is_due(health):
+            yield Grade.WARN, f"{silent.format('dispatcher')}, and no job is active that needs one."
+        else:
+            yield Grade.BAD, f"{silent.format('dispatcher')}: due jobs are not made into runs."
     silent_reaper = _silence(health, health.reapers, limits)
     if silent_reaper:
         grade = Grade.BAD if health.expired_leases else Grade.WARN
@@ -139,6 +142,12 @@ def _stuck(health: Health, limits: Limits) -> Findings:
         waiting = sum(level.count for level in health.depth.values())
         more = f", and {_runs(waiting)} {_verb(waiting, 'waits', 'wait')}" if waiting else ""
         yield (Grade.BAD if waiting else Grade.WARN), f"No worker is alive{more}."
+
+
+def _nothing_is_due(health: Health) -> bool:
+    """Return whether a dispatcher would have nothing to do: a new store, or all jobs paused."""
+    active = health.jobs_by_state.get(JobState.ACTIVE.value, 0) or health.jobs_at_least
+    return not active and not health.failed.count
 
 
 def _silence(health: Health, beats: tuple[Beat, ...], limits: Limits) -> str:

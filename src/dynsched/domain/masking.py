@@ -18,6 +18,7 @@ from dynsched.errors import InvalidInput
 MASK = "***"
 PATTERNS = (
     "accesskey",
+    "accountkey",
     "apikey",
     "auth",
     "authorization",
@@ -27,6 +28,7 @@ PATTERNS = (
     "cookie",
     "credential",
     "credentials",
+    "creds",
     "cvc",
     "cvv",
     "dsn",
@@ -44,6 +46,9 @@ PATTERNS = (
     "pwd",
     "secret",
     "sessionid",
+    "sharedkey",
+    "sig",
+    "signature",
     "signingkey",
     "ssn",
     "token",
@@ -54,17 +59,28 @@ ANYWHERE = 5
 ADDED_MAX = 100
 DEPTH_MAX = 200
 PAIR_NAMES = ("name", "key", "header", "field", "variable")
+PAIR_VALUES = ("value", "val", "content")
+BRACKETS = {"[": "]", "(": ")", "{": "}"}
+BRACKETED_MAX = 4_000  # characters of a secret that is written as a list or an object
 
 _ADDED = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{1,63}")
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 _NAME = r"(?<![\w.$-])(?:[A-Za-z]{1,30} )?[A-Za-z_$-][\w.$-]{0,79}"
+_BACKSLASHES = r"\\{0,15}"  # JSON in JSON in JSON has more of them each time
 _VALUE = re.compile(
-    r"\\\"[^\"\\\r\n]*+(?:\\\")?|\"(?:[^\"\\\r\n]|\\.)*+\"?|'(?:[^'\\\r\n]|\\.)*+'?"
+    r"(?:\d{4}(?:[ -]\d{2,4})++|[A-Z]{2}\d\d(?: [A-Z0-9]{2,4})++)(?!\w)"
+    r"|\\{1,15}\"[^\"\\\r\n]*+(?:\\{1,15}\")?"
+    r"|[bBfFrRuU]{0,2}(?:\"(?:[^\"\\\r\n]|\\.)*+\"?|'(?:[^'\\\r\n]|\\.)*+'?)"
     r"|[^\s,;&\"'(){}\[\]<>|]++"
 )
-_PAIR = re.compile(rf"({_NAME})(?:\\?[\"']?[ \t]{{0,3}}(?:=>|[=:])[ \t]{{0,3}}|[\"']?%3[Dd])")
+_QUOTE = re.compile(r"(?:\\{1,15}|[bBfFrRuU]{0,2})[\"']")
+_BRACKETED = re.compile(rf"[\[(]|{{(?=\s{{0,20}}{_BACKSLASHES}[\"'])")
+_PAIR = re.compile(
+    rf"({_NAME})(?:{_BACKSLASHES}[\"']?[ \t]{{0,40}}(?:=>|[=:])[ \t]{{0,40}}|[\"']?%3[Dd])"
+)
+_TAG = re.compile(r"(<([A-Za-z_][\w.:-]{0,79})(?:\s[^<>]{0,200})?>)([^<>]++)(?=</)")
 _FLAG = re.compile(r"(?<![\w-])(--?[A-Za-z][\w.-]{0,79})[ \t]{1,3}")
 _HEADER = re.compile(
     r"((?:proxy-)?authorization|(?:set-)?cookie)(\\?[\"']?[ \t]{0,3}(?:=>|[=:])[ \t]{0,3}\\?[\"']?)"
@@ -73,7 +89,14 @@ _HEADER = re.compile(
 )
 _SCHEME = re.compile(r"\b(bearer[ \t]{1,3})([^\s,;\"'<>]++)", re.IGNORECASE)
 _BASIC = re.compile(r"\b((?i:basic)[ \t]{1,3})((?=[a-z+/_-]*[A-Z0-9=])[A-Za-z0-9+/_-]{4,}+={0,2})")
-_URL_USER = re.compile(r"(?<=://)([^\s/:@\"'<>]*+:)([^\s/@\"'<>]++)(?=@)")
+# A password may hold an @, and though it should not, a slash; a port is none.
+_URL_USER = re.compile(
+    r"(?<=://)([^\s/:@\"'<>]*+:)(?!\d{1,5}(?:[/?#]|$))"
+    r"(?:[^\s/\"'<>]+|(?:(?!://)[^\s\"'<>])+)(?=@)"
+)
+_URL_TOKEN = re.compile(
+    r"(?<=://)(?:[^\s/:@\"'<>]+(?=:@)|(?=[^\s/:@]{0,200}\d)[^\s/:@\"'<>]{16,}(?=@))"
+)
 _CURL_USER = re.compile(r"(?<![\w-])((?:-u|--user)[ =]{0,3}[\"']?[^\s:\"']{1,80}:)([^\s\"']++)")
 _JWT = re.compile(r"\beyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)?")
 _PEM = re.compile(
@@ -135,7 +158,7 @@ class Masker:
         if depth > DEPTH_MAX:
             return MASK
         if isinstance(value, str):
-            return (MASK if value else value) if hidden else self.text(value)
+            return (MASK if value else value) if hidden else self._string(value, depth)
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, Mapping):
@@ -143,14 +166,37 @@ class Masker:
             return {
                 key: self._value(
                     one,
-                    hidden=hidden or self.hides(key) or (named and key.lower() == "value"),
+                    hidden=hidden or self.hides(key) or (named and key.lower() in PAIR_VALUES),
                     depth=depth + 1,
                 )
                 for key, one in value.items()
             }
         if isinstance(value, Sequence):
-            return [self._value(one, hidden=hidden, depth=depth + 1) for one in value]
+            return [
+                self._value(
+                    one, hidden=hidden or self._follows_its_name(value, at), depth=depth + 1
+                )
+                for at, one in enumerate(value)
+            ]
         return MASK if hidden else value
+
+    def _string(self, text: str, depth: int) -> str:
+        """Return a text; one that is JSON is masked as the value that it holds."""
+        if text.lstrip()[:1] not in ("{", "["):
+            return self.text(text)
+        try:
+            value: Json = json.loads(text)
+        except (ValueError, RecursionError):
+            return self.text(text)
+        masked = self._value(value, hidden=False, depth=depth + 1)
+        return text if masked == value else _compact(masked)
+
+    def _follows_its_name(self, values: Sequence[Json], at: int) -> bool:
+        """Return whether an element is the value of the one before: a flag's, or of a pair."""
+        name = values[at - 1] if at else None
+        if not isinstance(name, str):
+            return False
+        return (name[:1] == "-" or len(values) == len("kv")) and self.hides(name)
 
     def _names_a_secret(self, value: Mapping[str, Json]) -> bool:
         """Return whether an object is a pair such as `{"name": "TOKEN", "value": "..."}`."""
@@ -166,14 +212,7 @@ class Masker:
 
     def json_text(self, text: str) -> str:
         """Return JSON text masked as its value is, any other text as a text."""
-        try:
-            value: Json = json.loads(text)
-        except (ValueError, RecursionError):
-            return self.text(text)
-        if isinstance(value, Mapping | list):
-            masked = self.value(value)
-            return text if masked == value else _compact(masked)
-        return self.text(text)
+        return self._string(text, 0)
 
     def text(self, text: str) -> str:
         """Return a text without the credentials whose shape it shows.
@@ -190,6 +229,8 @@ class Masker:
         text = _SCHEME.sub(rf"\1{MASK}", text)
         text = _BASIC.sub(rf"\1{MASK}", text)
         text = _URL_USER.sub(rf"\1{MASK}", text)
+        text = _URL_TOKEN.sub(MASK, text)
+        text = _TAG.sub(self._tag, text)
         text = _CURL_USER.sub(rf"\1{MASK}", text)
         text = _JWT.sub(MASK, text)
         return self._pairs(_PAIR, self._pairs(_FLAG, text))
@@ -216,16 +257,20 @@ class Masker:
                 return True
         return False
 
+    def _tag(self, tag: re.Match[str]) -> str:
+        """Return an element of XML, its text masked if its name tells secret."""
+        return f"{tag[1]}{MASK}" if self.hides(tag[2]) and tag[3].strip() else tag[0]
+
     def _pairs(self, pairs: re.Pattern[str], text: str) -> str:
         """Mask values behind their names; what is no secret's value may hold further pairs."""
         found: list[str] = []
         start = kept = 0
         while (match := pairs.search(text, start)) is not None:
             start = match.end()
-            value = _VALUE.match(text, start) if self.hides(match[1]) else None
-            if value is not None:
-                found += text[kept:start], _masked(value[0])
-                start = kept = value.end()
+            end = _end_of_value(text, start) if self.hides(match[1]) else start
+            if end > start:
+                found += text[kept:start], _masked(text[start:end])
+                start = kept = end
         return "".join((*found, text[kept:]))
 
 
@@ -273,10 +318,35 @@ def _compact(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def _end_of_value(text: str, start: int) -> int:
+    """Return where a secret that begins at a place ends; there, if there is none."""
+    value = _VALUE.match(text, start)
+    if value is not None:
+        return value.end()
+    if _BRACKETED.match(text, start) is None:
+        return start
+    closers, quote = [""], ""
+    end = min(len(text), start + BRACKETED_MAX)
+    for place in range(start, end):
+        letter, escaped = text[place], text[place - 1 : place] == "\\"
+        if letter in "\"'" and not escaped and quote in ("", letter):
+            quote = "" if quote else letter
+        elif letter in BRACKETS and not quote:
+            closers.append(BRACKETS[letter])
+        elif letter == closers[-1] and not quote:
+            closers.pop()
+            if closers == [""]:
+                return place + 1
+    return end
+
+
 def _masked(value: str) -> str:
-    """Return the mask in the quotes that a value has."""
-    quote = '\\"' if value.startswith('\\"') else value[0] if value[0] in "\"'" else ""
-    return f"{quote}{MASK}{quote}"
+    """Return the mask in the quotes, or brackets, that a value has."""
+    if value[0] in BRACKETS:
+        return f"{value[0]}{MASK}{BRACKETS[value[0]]}"
+    quote = _QUOTE.match(value)
+    before = "" if quote is None else quote[0]
+    return f"{before}{MASK}{before.lstrip('bBfFrRuU')}"
 
 
 def _squashed(key: str) -> str:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 
 _HIDDEN_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 """Control, format (bidirectional and zero-width ones), surrogates, unassigned, line breaks."""
 _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters and marks without ink, which can make two names look alike."""
+_MARKS = frozenset(("Mn", "Me", "Mc"))
 _MARKS_MAX = 4
 """Combining marks on one letter; more of them climb over other lines."""
+_JAMO = frozenset((*range(0x1160, 0x1200), *range(0xD7B0, 0xD800)))
+"""Vowels and ends of Korean syllables, which join the letter before them."""
+_SELECTORS = (range(0xFE00, 0xFE10), range(0x1F3FB, 0x1F400), range(0xE0100, 0xE01F0))
+_COUNTING = (range(0x2630, 0x2638), range(0x268A, 0x2690), range(0x4DC0, 0x4E00),
+             range(0x1D300, 0x1D377))  # fmt: skip
+_UNSURE = frozenset(code for codes in (*_SELECTORS, *_COUNTING) for code in codes)
+"""Variation selectors, skin tones and counting signs: terminals do not agree how wide they are."""
 
 
 def visible(text: str) -> str:
@@ -20,16 +29,33 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    found: list[str] = []
+    return "".join(escaped(letter) if hides else letter for letter, hides in _judged(text))
+
+
+def replaced(text: str) -> str:
+    r"""Return the text with a sign for every character that does not show; as long as before.
+
+    >>> replaced("a\x1b[31mb")
+    'a\ufffd[31mb'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join("\ufffd" if hides else letter for letter, hides in _judged(text))
+
+
+def _judged(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield each character, and whether it hides, moves others or climbs over them."""
     marks = 0
     for letter in text:
         category = unicodedata.category(letter)
-        marks = marks + 1 if category in ("Mn", "Me") else 0
-        if category in _HIDDEN_CATEGORIES or letter in _BLANK_LETTERS or marks > _MARKS_MAX:
-            found.append(escaped(letter))
-        else:
-            found.append(letter)
-    return "".join(found)
+        marks = marks + 1 if category in _MARKS or ord(letter) in _JAMO else 0
+        yield (
+            letter,
+            category in _HIDDEN_CATEGORIES
+            or letter in _BLANK_LETTERS
+            or marks > _MARKS_MAX
+            or ord(letter) in _UNSURE,
+        )
 
 
 def escaped(letter: str) -> str:
@@ -72,7 +98,7 @@ def width(text: str) -> int:
 
 
 def _columns(letter: str) -> int:
-    if unicodedata.category(letter) in ("Mn", "Me"):
+    if unicodedata.category(letter) in _MARKS or ord(letter) in _JAMO:
         return 0
     return 2 if unicodedata.east_asian_width(letter) in ("W", "F") else 1
 

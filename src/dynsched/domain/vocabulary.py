@@ -252,3 +252,51 @@ AUDIT = Vocabulary(
     bare="actor, target, reason or note",
 )
 """What a filter may ask of the audit."""
+
+TENANTS = Vocabulary(
+    name="tenants",
+    qualifiers=(
+        Qualifier(name="tenant", kind=Kind.NAME, hint="called this"),
+        Qualifier(name="cap", kind=Kind.NUMBER, hint="most runs at once"),
+        Qualifier(
+            name="is",
+            kind=Kind.CHOICE,
+            hint="what holds of it",
+            choices={
+                "busy": "among those with most waiting, running or dying",
+                "capped": "has a cap",
+                "full": "has as many runs running as its cap allows",
+                "hurt": "has runs that died in the last hour",
+                "waiting": "has runs that are due and wait",
+            },
+        ),
+    ),
+    bare="name",
+)
+"""What a filter may ask of tenants."""
+
+WORKERS = Vocabulary(
+    name="workers",
+    qualifiers=(
+        Qualifier(name="worker", kind=Kind.WORD, hint="this session", aliases=("session",)),
+        Qualifier(name="host", kind=Kind.WORD, hint="on this host"),
+        Qualifier(name="pid", kind=Kind.NUMBER, hint="its process"),
+        Qualifier(name="queue", kind=Kind.NAME, hint="serves this queue"),
+        Qualifier(name="slots", kind=Kind.NUMBER, hint="handlers that it runs at once"),
+        Qualifier(name="leased", kind=Kind.NUMBER, hint="runs that it holds"),
+        Qualifier(
+            name="is",
+            kind=Kind.CHOICE,
+            hint="what holds of it",
+            choices={
+                "alive": "open, and its lease has not ended",
+                "expired": "open, but not heard in time",
+                "closed": "has gone, and still holds runs",
+                "full": "holds as many runs as it has slots",
+                "idle": "holds none",
+            },
+        ),
+    ),
+    bare="session, host or queue",
+)
+"""What a filter may ask of worker sessions."""

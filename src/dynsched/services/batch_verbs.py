@@ -290,20 +290,20 @@ class BatchVerbs(Verbs):
             NotFound: there is no such batch.
             Conflict: there is nothing to abort.
         """
-        batch = self.get_batch(batch_id)
 
         def end(batch: Batch) -> Batch:
-            return rules.aborted(
+            aborted = rules.aborted(
                 batch,
                 now=self._clock.now(),
                 actor=self.access.actor,
                 reason=reason,
                 pull_back=pull_back,
             )
+            if batch.ended:  # also one that ended only now: the stepper looks at it no more
+                self._store.batches.point(batch, back=True)
+            return aborted
 
-        end(batch)  # what is refused writes nothing
-        if batch.ended:
-            self._store.batches.point(batch, back=True)
+        batch = self.get_batch(batch_id)
         return self._noted_batch(
             self._change_batch(batch, end), ", pulling back" if pull_back else ""
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from dynsched.domain.health import Level
 from dynsched.domain.instants import to_text
 from dynsched.domain.job import Job
 from dynsched.domain.run import Run, RunState, parse_run_id
+from dynsched.errors import FilterError
 from dynsched.services.capacity import Capacity, alive_sessions
 from dynsched.services.search import Found, RunSearch
 from dynsched.storage.runs import Damaged
@@ -230,11 +231,17 @@ def pages(search: RunSearch, found: Filter, *, most: int) -> Iterator[Found[Run]
 def newer_than(search: RunSearch, batch: Batch, *, most: int) -> Level:
     """Return how many dead runs a batch's filter chooses that died after its cut-off.
 
-    Those that it moved itself and that are dead again are not among them.
+    Those that it moved itself and that are dead again are not among them. A filter that finds
+    nothing any more, as its job was deleted since, chooses none.
 
     Cost: what one page of a search for them costs.
     """
-    found = dead_only(f"dead:>{to_text(batch.cut_off)} {batch.filter}")
-    page = search.find_runs(found, limit=most)
+    try:
+        found = dead_only(batch.filter)
+        later = parse(f"dead:>{to_text(batch.cut_off)}", RUNS)
+        # Joined as terms: as one text they might be more than a text may hold.
+        page = search.find_runs(replace(found, terms=(*later.terms, *found.terms)), limit=most)
+    except FilterError:
+        return Level(0)
     count = sum(run.state is RunState.DEAD and run.batch != batch.batch_id for run in page.items)
     return Level(count, page.cursor is not None)

@@ -65,10 +65,11 @@ class RunViews(Masked):
         payload = run.payload
         if payload is None and run.payload_ref is not None:
             payload = self._store.jobs.part(run.job_id, run.payload_ref)
+        job = self._store.jobs.read_many([run.job_id])[run.job_id]
         detail = RunDetail(
             run=run,
             attempts=tuple(self._store.runs.attempts(run_id)),
-            job=self._store.jobs.get(run.job_id),
+            job=job if isinstance(job, Job) else None,
             payload=payload,
             progress=self._store.runs.progress(run_id),
             lack=self.lacks([run]).get(run_id, ""),

@@ -20,11 +20,11 @@ from dynsched.domain.audit import ACTOR_MAX, AuditEntry, AuditOutcome, plain
 from dynsched.domain.batch import Batch, BatchState, counted, ending_words
 from dynsched.domain.batch_entry import Mark, Outcome, merged, outcome_of
 from dynsched.domain.instants import MILLISECOND, Clock, within
-from dynsched.errors import StoreError
+from dynsched.errors import DamagedRow, StoreError
 from dynsched.services.batch_moves import EntryMover
 from dynsched.services.batch_watch import BatchWatch, Hand, Says
 from dynsched.settings import Settings
-from dynsched.storage.batches import Marks
+from dynsched.storage.batches import Marks, awaits
 from dynsched.storage.engine import Key
 from dynsched.storage.store import Store
 
@@ -96,15 +96,20 @@ class BatchStepper:
         if not pointed:
             return report
         self._store.refresh_by(self._clock.now())  # moved runs lie where the map says
-        found = self._store.batches.get_many(list(pointed))
+        found = self._store.batches.look_up(list(pointed))
         for batch, keys in zip(found, pointed.values(), strict=True):
             try:
                 self._one(batch, keys)
             except StoreError:
                 raise
+            except DamagedRow as error:
+                report.broken += 1
+                log.error(  # noqa: TRY400  # one line: the trace is of no use
+                    "replay batch %s could not be stepped: %s", keys[0].sk, error
+                )
             except Exception:
                 report.broken += 1
-                log.exception("a replay batch could not be stepped: %s", keys[0].sk)
+                log.exception("replay batch %s could not be stepped", keys[0].sk)
         return report
 
     def close(self) -> None:
@@ -120,7 +125,9 @@ class BatchStepper:
         self._owned.clear()
         self._hands.clear()
 
-    def _one(self, batch: Batch | None, keys: Sequence[Key]) -> None:
+    def _one(self, batch: Batch | DamagedRow | None, keys: Sequence[Key]) -> None:
+        if isinstance(batch, DamagedRow):
+            raise batch
         now = self._clock.now()
         if batch is None or _long_expired(batch, now):
             self._store.batches.unpoint(keys)
@@ -132,7 +139,9 @@ class BatchStepper:
         elif batch.state is BatchState.PAUSED:
             self._rest(batch)
         elif batch.settled:
-            self._forget(batch, keys)
+            over = [key for key in keys if not awaits(key, batch)]
+            if over:
+                self._forget(batch, over)
         elif batch.ended:
             owned = self._own(batch, now)
             if owned is not None:

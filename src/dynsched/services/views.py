@@ -5,14 +5,15 @@ from __future__ import annotations
 from dynsched.services.audit_views import AuditQuery, AuditViews
 from dynsched.services.batch_views import BatchDetail, BatchEntry, BatchViews
 from dynsched.services.groups import GroupViews
-from dynsched.services.health import HealthViews
 from dynsched.services.job_search import JobSearch
 from dynsched.services.job_views import JobDetail
 from dynsched.services.listing import Listing
 from dynsched.services.run_views import RunDetail, RunViews
 from dynsched.services.search import Found
 from dynsched.services.store_views import Stats, StoreViews
+from dynsched.services.tenant_views import TenantShare, TenantViews
 from dynsched.services.why import WhyViews
+from dynsched.services.worker_views import WorkerViews
 
 __all__ = [
     "AuditQuery",
@@ -23,11 +24,20 @@ __all__ = [
     "Listing",
     "RunDetail",
     "Stats",
+    "TenantShare",
     "Views",
 ]
 
 
 class Views(
-    WhyViews, JobSearch, RunViews, GroupViews, BatchViews, StoreViews, AuditViews, HealthViews
+    WhyViews,
+    JobSearch,
+    RunViews,
+    GroupViews,
+    BatchViews,
+    StoreViews,
+    AuditViews,
+    TenantViews,
+    WorkerViews,
 ):
     """All that can be read of a store, each answer bounded; no rule of its own."""

@@ -23,7 +23,7 @@ from dynsched.storage.engine import (
     Table,
     Write,
 )
-from dynsched.storage.rows import Rows
+from dynsched.storage.rows import Rows, readable
 
 ALL = 100_000  # entries of one partition that a reader may go through
 PAGE = 200
@@ -93,7 +93,7 @@ class AuditStore:
             limit=min(most, PAGE),
             descending=True,
         )
-        return map(_decode, self._rows.all(query, most))
+        return readable(_decode, self._rows.all(query, most))
 
     def _row(self, key: Key, entry: AuditEntry) -> Row:
         expires_at_s = (entry.at + KEPT - EPOCH) // timedelta(seconds=1)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, cast
 
 from dynsched.domain.access import Role
@@ -23,6 +24,7 @@ from dynsched.domain.batch import (
 from dynsched.domain.batch_entry import Entry, Mark
 from dynsched.domain.instants import EPOCH, from_ms, to_ms
 from dynsched.domain.job import Priority
+from dynsched.errors import DamagedRow
 from dynsched.storage.engine import (
     Applied,
     Body,
@@ -44,11 +46,13 @@ from dynsched.storage.placement import (
     marks_partition,
     stepping_key,
 )
-from dynsched.storage.rows import PAGE, Rows
+from dynsched.storage.rows import PAGE, Rows, decoded, readable
 
 CHUNK_WRITES = 8
 DRAFT_KEPT = timedelta(days=1)  # a draft can still be looked at after it has expired
 CHUNKS_MAX = 10_000
+DAMAGED_MAX = 100  # rows that one page of a list passes over
+BACK = "#back"  # in the key of a note; the version of the batch that is to be replaced follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +108,26 @@ class BatchStore:
         return replace(batch, version=1)
 
     def get(self, batch_id: str) -> Batch | None:
-        """Read a batch, strongly. Cost: 1 read unit."""
-        row = self._rows.engine.get(batch_key(batch_id))
-        return None if row is None else decode_batch(row)
+        """Read a batch, strongly. Cost: 1 read unit.
 
-    def get_many(self, batch_ids: Sequence[str]) -> list[Batch | None]:
-        """Read batches, each strongly, in order. Cost: 1 read unit each."""
-        rows = self._rows.engine.get_many([batch_key(one) for one in batch_ids])
-        return [None if row is None else decode_batch(row) for row in rows]
+        Raises:
+            DamagedRow: its row cannot be read.
+        """
+        row = self._rows.engine.get(batch_key(batch_id))
+        return None if row is None else decoded(decode_batch, row)
+
+    def look_up(self, batch_ids: Sequence[str]) -> list[Batch | DamagedRow | None]:
+        """Read batches, each strongly, in order; one that cannot be read harms no other.
+
+        Cost: 1 read unit each.
+        """
+        found: list[Batch | DamagedRow | None] = []
+        for row in self._rows.engine.get_many([batch_key(one) for one in batch_ids]):
+            try:
+                found.append(None if row is None else decoded(decode_batch, row))
+            except DamagedRow as error:
+                found.append(error)
+        return found
 
     def newest(self, *, most: int, before: str | None = None) -> list[Batch]:
         """Read batches, newest first, optionally those made before one.
@@ -119,7 +135,8 @@ class BatchStore:
         Cost: half a read unit for each 4 KB, some four batches.
         """
         query = Query(Table.CONTROL, BATCHES, before=before, limit=min(most, PAGE), descending=True)
-        return [decode_batch(row) for row in self._rows.all(query, most)]
+        rows = self._rows.all(query, most + DAMAGED_MAX)
+        return list(islice(readable(decode_batch, rows), most))
 
     def replace(self, batch: Batch, *, durable: bool = True) -> Batch | None:
         """Write the next version of a batch; None if somebody else wrote first.
@@ -196,7 +213,7 @@ class BatchStore:
             back: it was noted and forgotten before, and is to be pulled back now.
         """
         # A name of its own each time: a key that was deleted is not used again at once.
-        key = stepping_key(batch.batch_id + (f"#back{batch.version}" if back else ""))
+        key = stepping_key(batch.batch_id + (f"{BACK}{batch.version}" if back else ""))
         row = Row(key, {}, None, _seconds(batch.created_at + KEPT), self._rows.token())
         self._rows.engine.write(PutNew(row), durable=True)
 
@@ -213,6 +230,12 @@ class BatchStore:
     def unpoint(self, keys: Sequence[Key]) -> None:
         """Forget that a batch has something to do."""
         self._rows.engine.write_many([Delete(key, 1) for key in keys])
+
+
+def awaits(key: Key, batch: Batch) -> bool:
+    """Return whether a note was made for a change of a batch that may still be under way."""
+    _, back, version = key.sk.partition(BACK)
+    return bool(back) and batch.version <= int(version)
 
 
 def _unmarked(batch: Batch, chunk: int) -> Marks:

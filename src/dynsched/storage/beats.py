@@ -11,7 +11,7 @@ from dynsched.domain.health import Beat
 from dynsched.domain.instants import EPOCH, MILLISECOND, from_ms, to_ms
 from dynsched.storage.engine import Applied, Delete, Key, PutNew, Query, Replace, Row, Table
 from dynsched.storage.placement import BEATS
-from dynsched.storage.rows import PAGE, Rows
+from dynsched.storage.rows import PAGE, Rows, readable
 
 DISPATCHER = "dispatcher"
 REAPER = "reaper"
@@ -58,7 +58,7 @@ class BeatStore:
     def all(self, *, most: int) -> list[StoredBeat]:
         """Read the signs of life of all replicas, newest first. Cost: one query."""
         query = Query(Table.CONTROL, BEATS, limit=min(most, PAGE))
-        found = [_decode(row) for row in self._rows.all(query, most)]
+        found = readable(_decode, self._rows.all(query, most))
         return sorted(found, key=lambda one: one.beat.at, reverse=True)
 
 

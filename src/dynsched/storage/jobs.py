@@ -44,7 +44,7 @@ from dynsched.storage.placement import (
     part_key,
     span_key,
 )
-from dynsched.storage.rows import PAGE, Rows
+from dynsched.storage.rows import PAGE, Rows, decoded
 
 PART_TRIES = 20
 OLD_MAX = 2_000  # old spans or generations of one job that a look reads at most
@@ -98,9 +98,13 @@ class JobStore:
         )
 
     def get(self, job_id: str) -> Job | None:
-        """Read a job, strongly; deleted jobs are tombstones. Cost: 1 read unit."""
+        """Read a job, strongly; deleted jobs are tombstones. Cost: 1 read unit.
+
+        Raises:
+            DamagedRow: its row cannot be read.
+        """
         row = self._rows.engine.get(job_key(job_id))
-        return None if row is None else decode_job(row)
+        return None if row is None else decoded(decode_job, row)
 
     def get_many(self, job_ids: Sequence[str]) -> list[Job | None]:
         """Read jobs, each strongly, in order. Cost: 1 read unit each."""

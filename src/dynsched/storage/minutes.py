@@ -16,7 +16,7 @@ from dynsched.domain.instants import EPOCH, minute_start
 from dynsched.domain.minutes import Counts, MinuteTally, busiest
 from dynsched.storage.engine import Applied, Body, Key, PutNew, Query, Replace, Row, Table
 from dynsched.storage.placement import MINUTES
-from dynsched.storage.rows import PAGE, Rows
+from dynsched.storage.rows import PAGE, Rows, readable
 
 KEPT = timedelta(days=7)
 TENANTS_MAX = 10  # that one row names
@@ -62,7 +62,7 @@ class MinuteStore:
             descending=True,
         )
         rows = list(self._rows.all(query, most + 1))
-        return [_decode(row) for row in rows[:most]], len(rows) > most
+        return list(readable(_decode, rows[:most])), len(rows) > most
 
 
 def _sort(minute: int, writer: str) -> str:

@@ -3,14 +3,46 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
+from typing import TypeVar
 
 from dynsched.domain.names import new_id
+from dynsched.errors import DamagedRow
 from dynsched.storage.engine import Engine, Query, Row
 from dynsched.storage.placement import Topology
 
+log = logging.getLogger("dynsched.store")
+
+T = TypeVar("T")
+
 PAGE = 500
+UNREADABLE = (LookupError, TypeError, ValueError, OverflowError, AttributeError)
+"""What decoding a row raises that was damaged, or that a newer version of the program wrote."""
+
+
+def decoded(decode: Callable[[Row], T], row: Row) -> T:
+    """Return what a row holds.
+
+    Raises:
+        DamagedRow: it cannot be read.
+    """
+    try:
+        return decode(row)
+    except UNREADABLE as error:
+        raise DamagedRow(f"row {row.key.pk} {row.key.sk} cannot be read: {error!r}") from error
+
+
+def readable(decode: Callable[[Row], T], rows: Iterable[Row]) -> Iterator[T]:
+    """Yield what rows hold; one that cannot be read is reported and never blocks the others."""
+    for row in rows:
+        try:
+            found = decoded(decode, row)
+        except DamagedRow as error:
+            log.error("%s", error)  # noqa: TRY400  # one line: the trace is of no use
+            continue
+        yield found
 
 
 class Rows:

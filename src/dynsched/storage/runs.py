@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,9 +31,7 @@ from dynsched.storage.placement import (
     retry_partition,
     run_index,
 )
-from dynsched.storage.rows import PAGE, Rows
-
-log = logging.getLogger("dynsched.store")
+from dynsched.storage.rows import PAGE, Rows, decoded, readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +156,7 @@ def run_table_key(key: RunKey) -> Key:
 
 def decode_each(rows: Iterable[Row]) -> list[Run]:
     """Return the runs in rows; one that cannot be read is reported and never blocks the others."""
-    runs = []
-    for row in rows:
-        try:
-            runs.append(decode_run(row))
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            log.error("row %s %s cannot be read: %r", row.key.pk, row.key.sk, error)  # noqa: TRY400
-    return runs
+    return list(readable(decode_run, rows))
 
 
 class RunStore:
@@ -186,9 +177,13 @@ class RunStore:
         )
 
     def get(self, key: RunKey) -> Run | None:
-        """Read a run, strongly. Cost: 1 read unit."""
+        """Read a run, strongly. Cost: 1 read unit.
+
+        Raises:
+            DamagedRow: its row cannot be read.
+        """
         row = self._rows.engine.get(run_table_key(key))
-        return None if row is None else decode_run(row)
+        return None if row is None else decoded(decode_run, row)
 
     def get_many(self, keys: Sequence[RunKey]) -> list[Run | None]:
         """Read runs, each strongly, in order. Cost: 1 read unit each."""
@@ -365,7 +360,8 @@ class RunStore:
         """
         partition, limit = attempts_partition(run_id), min(most, PAGE)
         query = Query(Table.RUNS, partition, before=PROGRESS_SORT, limit=limit, descending=newest)
-        found = [_decode_attempt(run_id, row) for row in self._rows.all(query, most)]
+        rows = self._rows.all(query, most)
+        found = list(readable(lambda row: _decode_attempt(run_id, row), rows))
         return found[::-1] if newest else found
 
     def note_progress(self, note: ProgressNote, expires_at_s: int) -> None:

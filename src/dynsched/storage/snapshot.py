@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
 
 from dynsched.domain.instants import from_ms, to_ms
 from dynsched.storage.engine import Applied, Body, Key, PutNew, Replace, Row, Table
@@ -55,11 +54,12 @@ class SnapshotStore:
     def read(self) -> Stored:
         """Read both rows, strongly. Cost: one request, a read unit for each 4 KB."""
         guard, snapshot = self._rows.engine.get_many([GUARD, SNAPSHOT])
+        at = _instant(snapshot, "at")
         return Stored(
-            text=None if snapshot is None else cast(str, snapshot.body["j"]),
-            at=None if snapshot is None else from_ms(cast(int, snapshot.body["at"])),
-            taken_at=None if guard is None else from_ms(cast(int, guard.body["at"])),
-            until=None if guard is None else from_ms(cast(int, guard.body["u"])),
+            text=None if at is None or snapshot is None else str(snapshot.body.get("j", "")),
+            at=at,
+            taken_at=_instant(guard, "at"),
+            until=_instant(guard, "u"),
             version=0 if snapshot is None else snapshot.version,
             guard_version=0 if guard is None else guard.version,
         )
@@ -80,3 +80,12 @@ class SnapshotStore:
         row = Row(key, body, None, None, self._rows.token())
         write = Replace(row, seen) if seen else PutNew(row)
         return isinstance(self._rows.engine.write(write), Applied)
+
+
+def _instant(row: Row | None, name: str) -> datetime | None:
+    """Return an instant of a row; None if it has none that can be read: it is made anew."""
+    value = None if row is None else row.body.get(name)
+    try:
+        return from_ms(value) if isinstance(value, int) else None
+    except (ValueError, OverflowError):
+        return None

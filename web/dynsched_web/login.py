@@ -1,0 +1,122 @@
+"""Who asks: by a session, by a trusted proxy's word, or everybody where no login is asked for."""
+
+from __future__ import annotations
+
+import hmac
+import threading
+from collections import OrderedDict
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from flask import Request, session
+
+from dynsched.domain.access import Access, Role
+from dynsched.domain.instants import Clock, from_ms, to_ms
+from dynsched_web.config import WebConfig
+from dynsched_web.people import NO_PASSWORD, Person
+
+TRIES = 5  # wrong passwords within the window, for a name and for an address
+WINDOW_S = 60.0
+REMEMBERED = 10_000
+ADDRESS_TRIES = 20
+TOKEN_BYTES = 24
+
+
+class LoginLimit:
+    """Bounds how often a password may be tried, by name and by address.
+
+    Args:
+        clock: measures the window.
+
+    It holds for one process; what it remembers is bounded.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failed: OrderedDict[str, list[float]] = OrderedDict()
+
+    def wait_s(self, name: str, address: str) -> float:
+        """Return how many seconds somebody has to wait before the next try; 0 for none."""
+        with self._lock:
+            return max(
+                self._wait_s(f"name {name}", TRIES), self._wait_s(f"from {address}", ADDRESS_TRIES)
+            )
+
+    def note_failure(self, name: str, address: str) -> None:
+        """Remember a wrong password."""
+        now = self._clock.monotonic()
+        with self._lock:
+            for key in (f"name {name}", f"from {address}"):
+                recent = [at for at in self._failed.pop(key, []) if now - at < WINDOW_S]
+                self._failed[key] = [*recent, now][-ADDRESS_TRIES:]
+            while len(self._failed) > REMEMBERED:
+                self._failed.popitem(last=False)
+
+    def forgive(self, name: str) -> None:
+        """Forget the wrong passwords of somebody who then knew the right one."""
+        with self._lock:
+            self._failed.pop(f"name {name}", None)
+
+    def _wait_s(self, key: str, tries: int) -> float:
+        now = self._clock.monotonic()
+        recent = [at for at in self._failed.get(key, []) if now - at < WINDOW_S]
+        return 0.0 if len(recent) < tries else WINDOW_S - (now - recent[-tries])
+
+
+def access_for(person: Person, config: WebConfig) -> Access:
+    """Return what a person may do here: no more than the console itself."""
+    return replace(
+        config.access, actor=person.name, role=person.role, tenant=person.tenant, via="web"
+    )
+
+
+def who_asks(request: Request, config: WebConfig, clock: Clock) -> Access | None:
+    """Return who asks; None for somebody who has to log in."""
+    if not config.login:
+        return replace(config.access, via="web")
+    by_proxy = proxied(request, config)
+    if by_proxy is not None:
+        return by_proxy
+    name, since = session.get("who"), session.get("since")
+    if config.people is None or not isinstance(name, str) or not isinstance(since, int):
+        return None
+    person = config.people.find(name)
+    if person is None or not hmac.compare_digest(str(session.get("mark")), person.mark):
+        return None
+    if clock.now() - from_ms(since) >= config.session:
+        return None
+    return access_for(person, config)
+
+
+def proxied(request: Request, config: WebConfig) -> Access | None:
+    """Return whom a trusted proxy has let in.
+
+    The header of anybody else was taken off before, see `dynsched_web.proxies`.
+    """
+    name = request.headers.get(config.proxy_header, "") if config.proxy_header else ""
+    if not name.strip():
+        return None
+    if config.people is None:
+        person = Person(name=name.strip()[:100], role=Role.VIEWER, tenant=None, hashed=NO_PASSWORD)
+        return access_for(person, config)
+    known = config.people.find(name.strip())  # a list of people is one of all who may come in
+    return None if known is None else access_for(known, config)
+
+
+def log_in(person: Person, *, clock: Clock, rng: Random) -> None:
+    """Begin a session of its own: nothing of the one before stays, its token neither."""
+    session.clear()
+    session.permanent = True
+    session["who"], session["mark"] = person.name, person.mark
+    session["since"] = to_ms(clock.now())
+    csrf_token(rng)
+
+
+def csrf_token(rng: Random) -> str:
+    """Return what a form has to send back, made when it is first needed."""
+    token: Any = session.get("csrf")
+    if not isinstance(token, str):
+        token = session["csrf"] = rng.randbytes(TOKEN_BYTES).hex()
+    return str(token)
