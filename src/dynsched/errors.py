@@ -115,6 +115,14 @@ class Rejected(DynschedError):
     http_status = 429
 
 
+class Unauthenticated(DynschedError):
+    """Nobody knows who asks: no token was shown, or it is not, or no longer, good."""
+
+    code = "unauthenticated"
+    exit_code = 7
+    http_status = 401
+
+
 class Forbidden(DynschedError):
     """The actor may not do this: its role, its limit, its tenant or read-only mode forbids it."""
 

@@ -17,7 +17,7 @@ SECRET = "hush-4711"  # noqa: S105  # of nothing
 READING = {
     "audit", "dlq list", "dlq show", "groups", "health", "job list", "job show", "next",
     "replay entries", "replay list", "replay status", "run list", "run show", "stats",
-    "tenant list", "tui", "web", "why",
+    "tenant list", "token list", "tui", "web", "why",
     "web-user",  # it writes a file beside the store, and nothing in it
 }  # fmt: skip
 CHANGING: dict[str, tuple[str, ...]] = {
@@ -46,6 +46,8 @@ CHANGING: dict[str, tuple[str, ...]] = {
     "resize": ("--lanes", "4"),
     "run cancel": ("READY",),
     "tenant set": ("acme", "--max-running", "3"),
+    "token create": ("ci",),
+    "token revoke": ("graphs",),
     "up": ("--for", "1s"),
     "worker": ("--once", "--app", APP),
 }
@@ -75,6 +77,7 @@ class Secretive:
         dead = self.program.json("dlq", "list")[0]["run_id"]
         waiting = self.program.json("run", "list", "state:ready")[0]["run_id"]
         done = self.program.json("run", "list", "state:done")[0]["run_id"]
+        self("token", "create", "graphs")
         draft = self.program.json("replay", "preview", f"id:{dead}")["batch_id"]
         self.things = {
             "CRONTAB": str(crontab),

@@ -122,7 +122,7 @@ def test_every_change_has_an_entry_that_says_who_what_why_and_how_it_ended(
     assert (entry.actor, entry.role, entry.via) == ("ann", Role.ADMIN, "cli")
     assert (entry.action, entry.target) == (verbs()[name].action, target)
     assert (entry.reason, entry.outcome) == (REASON, AuditOutcome.DONE)
-    assert entry.tenant == ("" if target == "store" else TENANT)
+    assert entry.tenant == ("" if target == "store" or target.startswith("token:") else TENANT)
     assert entry.note
     assert scene.audit_of(target)[0] == entry
 

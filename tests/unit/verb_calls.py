@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from dynsched.bootstrap import build_operations, build_stepper, build_worker, init_store, open_base
-from dynsched.domain.access import Access
+from dynsched.domain.access import Access, Role
 from dynsched.domain.audit import AuditEntry
 from dynsched.domain.batch import Batch
 from dynsched.domain.retry import RetryPolicy
@@ -58,6 +58,7 @@ class Scene:
         for batch in (self.running, self.resting):
             self.owner.confirm_replay(batch.batch_id)
         self.owner.pause_replay(self.resting.batch_id)
+        self.owner.create_token("graphs")
         self.clock.step(seconds=1)  # entries of one millisecond lie in no order
 
     def spec(self, name: str) -> JobSpec:
@@ -258,6 +259,16 @@ CALLS: dict[str, Call] = {
         lambda verbs, scene: verbs.rest_of_replay(scene.over.batch_id, reason=REASON),
         lambda _, batch: f"batch:{batch.batch_id}",
         lambda verbs, scene: verbs.rest_of_replay(scene.draft.batch_id),
+    ),
+    "create_token": Call(
+        lambda verbs, scene: verbs.create_token("ci", role=Role.OPERATOR, reason=REASON),
+        lambda _, made: f"token:{made.token.name}",
+        lambda verbs, scene: verbs.create_token("graphs"),
+    ),
+    "revoke_token": Call(
+        lambda verbs, scene: verbs.revoke_token("graphs", reason=REASON),
+        lambda _, token: f"token:{token.name}",
+        lambda verbs, scene: verbs.revoke_token("nobody"),
     ),
     "unmask_run": Call(
         lambda verbs, scene: verbs.unmask_run(scene.dead.run_id, reason=REASON),

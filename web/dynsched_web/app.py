@@ -13,6 +13,7 @@ from dynsched.bootstrap import Base
 from dynsched.domain.time_words import number
 from dynsched.errors import DynschedError, StoreError
 from dynsched_web import guard, htmx, showing
+from dynsched_web.api import Limits, api_blueprint
 from dynsched_web.config import WebConfig
 from dynsched_web.desk import NAME, desk, make_desk
 from dynsched_web.guard import SAFE_METHODS
@@ -60,6 +61,8 @@ def create_app(base: Base, config: WebConfig) -> Flask:
     showing.init(app)
     for module in PAGES:
         app.register_blueprint(module.pages)
+    limits = Limits(replay_runs=config.access.replay_limit)
+    app.register_blueprint(api_blueprint(base, read_only=config.access.read_only, limits=limits))
     app.register_error_handler(DynschedError, _refused)
     app.register_error_handler(HTTPException, _unknown)
     app.register_error_handler(Exception, _broken)

@@ -19,6 +19,7 @@ from dynsched.cli.run import run_group
 from dynsched.cli.services import dispatcher_command, reaper_command, up_command, worker_command
 from dynsched.cli.store import init_command, resize_command, stats_command
 from dynsched.cli.tenant import tenant_group
+from dynsched.cli.token import token_group
 from dynsched.cli.web import web_command, web_user_command
 from dynsched.cli.why import why_command
 
@@ -38,7 +39,16 @@ from dynsched.cli.why import why_command
         "See what is going on": ("health", "groups", "run", "why", "stats", "tui", "web"),
         "Mend it": ("dlq", "replay", "audit"),
         "Say what is to run": ("job", "import", "next", "tenant"),
-        "Run the scheduler": ("up", "dispatcher", "worker", "reaper", "init", "resize", "web-user"),
+        "Run the scheduler": (
+            "up",
+            "dispatcher",
+            "worker",
+            "reaper",
+            "init",
+            "resize",
+            "web-user",
+            "token",
+        ),
     },
 )
 @click.version_option(__version__, prog_name="dynsched")
@@ -70,6 +80,7 @@ for command in (
     replay_group,
     stats_command,
     tenant_group,
+    token_group,
     audit_command,
     import_group,
     tui_command,

@@ -51,6 +51,8 @@ class Action(StrEnum):
     STORE_SERVE = "store.serve"
     TENANT_SET = "tenant.set"
     PAYLOAD_UNMASK = "payload.unmask"
+    TOKEN_CREATE = "token.create"  # noqa: S105  # a name, no password
+    TOKEN_REVOKE = "token.revoke"  # noqa: S105
 
 
 ADMIN_ONLY = frozenset(
@@ -65,10 +67,19 @@ ADMIN_ONLY = frozenset(
         Action.STORE_RESIZE,
         Action.TENANT_SET,
         Action.PAYLOAD_UNMASK,
+        Action.TOKEN_CREATE,
+        Action.TOKEN_REVOKE,
     }
 )
 WHOLE_STORE = frozenset(
-    {Action.STORE_INIT, Action.STORE_RESIZE, Action.STORE_SERVE, Action.TENANT_SET}
+    {
+        Action.STORE_INIT,
+        Action.STORE_RESIZE,
+        Action.STORE_SERVE,
+        Action.TENANT_SET,
+        Action.TOKEN_CREATE,
+        Action.TOKEN_REVOKE,
+    }
 )
 """What concerns the neighbours too: no actor of one tenant only may do it, its own cap included."""
 NEEDED: Mapping[Action, Role] = {

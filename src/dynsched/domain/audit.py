@@ -18,7 +18,7 @@ NOTE_MAX = 500
 ACTOR_MAX = 100
 KEPT = timedelta(days=400)
 STORE = "store"
-KINDS = ("run", "job", "batch", "tenant")
+KINDS = ("run", "job", "batch", "tenant", "token")
 
 _HIDDEN = frozenset(("Cc", "Cs", "Zl", "Zp"))
 _TURNING = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -45,7 +45,8 @@ class AuditEntry:
         role: what the actor was trusted with.
         via: the door it came through.
         action: what.
-        target: on what: `run:ID`, `job:ID`, `batch:ID`, `tenant:NAME` or `store`.
+        target: on what: `run:ID`, `job:ID`, `batch:ID`, `tenant:NAME`, `token:NAME`
+            or `store`.
         tenant: whose; empty if it is the store's own or nobody knows.
         reason: why, in the actor's words; may be empty.
         outcome: how it ended.
@@ -115,7 +116,7 @@ def check_target(text: str) -> str:
         raise InvalidInput(
             "target",
             f"{text!r} names nothing that can be changed",
-            "give run:ID, job:ID, batch:ID, tenant:NAME or store",
+            "give run:ID, job:ID, batch:ID, tenant:NAME, token:NAME or store",
         )
     if kind == "run":
         parse_run_id(name)

@@ -9,6 +9,7 @@ from random import Random
 from dynsched.errors import InvalidInput
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+JOB_ID = re.compile(r"[0-9a-z]{13}")
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 

@@ -94,9 +94,28 @@ def parse_payload(text: str | bytes) -> Json:
             f"the text is {len(text):,} long, the limit is {TEXT_BYTES_MAX:,}",
             "store the data elsewhere and pass its address",
         )
-    value = _loads(_decoded(text))
+    value = read_json(text)
     check_payload(value)
     return value
+
+
+def read_json(text: str | bytes, field: str = "payload") -> Json:
+    """Return the value of a JSON text, of which `check_payload` has still to look at payloads.
+
+    A number that no float can hold is none of JSON's types in it, so that it is refused and not
+    rounded.
+
+    Args:
+        text: one JSON document, with or without a byte order mark if it is bytes.
+        field: how the caller calls it.
+
+    Raises:
+        InvalidInput: it is no JSON, or an object names a key twice.
+    """
+    try:
+        return _loads(_decoded(text))
+    except InvalidInput as error:
+        raise InvalidInput(field, error.problem, error.mend) from None
 
 
 def _decoded(text: str | bytes) -> str:

@@ -23,6 +23,7 @@ from dynsched.domain.batch_entry import (
     outcome_of,
 )
 from dynsched.domain.health import Level
+from dynsched.domain.names import JOB_ID
 from dynsched.domain.run import Run, parse_run_id
 from dynsched.errors import InvalidInput, NotFound
 from dynsched.services.choosing import newer_than
@@ -90,8 +91,13 @@ class BatchViews(RunSearch):
         """List replay batches, newest first; counts of a running one may be some seconds old.
 
         Cost: half a read unit for each four batches.
+
+        Raises:
+            InvalidInput: the limit or the cursor is wrong.
         """
         check_limit(limit)
+        if cursor is not None and not JOB_ID.fullmatch(cursor):
+            raise InvalidInput("cursor", "it is not one of this list's", "begin again without it")
         now = self._clock.now()
         found = self._store.batches.newest(most=limit + 1, before=cursor)
         items = tuple(batch.at(now) for batch in found[:limit])

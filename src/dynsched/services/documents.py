@@ -20,6 +20,7 @@ from dynsched.domain.recurrence import Schedule
 from dynsched.domain.retry import RetryPolicy
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import Target
+from dynsched.domain.token import Token
 from dynsched.services.capacity import why_words
 from dynsched.services.job_views import JobDetail, coming
 from dynsched.services.run_views import RunDetail
@@ -261,6 +262,20 @@ def audit_document(entry: AuditEntry) -> Document:
         "outcome": entry.outcome.value,
         "note": entry.note,
         "details": dict(entry.details),
+    }
+
+
+def token_document(token: Token) -> Document:
+    """Return a token without anything of its secret."""
+    return {
+        "name": token.name,
+        "role": token.role.value,
+        "tenant": token.tenant,
+        "created_at": to_text(token.created_at),
+        "created_by": token.created_by,
+        "expires_at": to_text(token.expires_at),
+        "revoked_at": instant(token.revoked_at),
+        "revoked_by": token.revoked_by or None,
     }
 
 

@@ -8,7 +8,6 @@ lost or doubled: what lies before belongs to the old generation, what comes afte
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -24,7 +23,7 @@ from dynsched.domain.job import (
     JobState,
     Priority,
 )
-from dynsched.domain.names import check_name, new_id
+from dynsched.domain.names import JOB_ID, check_name, new_id
 from dynsched.domain.payload import Json, check_payload
 from dynsched.domain.target import Target, check_target_payload, target_needs
 from dynsched.errors import AlreadyExists, Conflict, InvalidInput, NotFound
@@ -41,8 +40,6 @@ from dynsched.services.specs import (
 from dynsched.services.verbs import CHANGE_TRIES, INLINE_MAX, Verbs, expiry_s, on_job
 from dynsched.storage.engine import Row
 from dynsched.storage.jobs import JobApplied, digest_of
-
-ID = re.compile(r"[0-9a-z]{13}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +173,7 @@ class JobVerbs(Verbs):
             NotFound: there is none.
         """
         job_id = self._store.jobs.find(tenant, name_or_id)
-        if job_id is None and ID.fullmatch(name_or_id):
+        if job_id is None and JOB_ID.fullmatch(name_or_id):
             job_id = name_or_id  # anything else may be the key of a row that is no job's
         job = None if job_id is None else self._store.jobs.get(job_id)
         if job is None or job.state is JobState.DELETED:

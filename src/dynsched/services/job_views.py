@@ -13,6 +13,7 @@ from typing import TypeVar
 from dynsched.domain.instants import MILLISECOND, Clock
 from dynsched.domain.job import Job, JobState, Span
 from dynsched.domain.masking import PLAIN, Masker
+from dynsched.domain.names import JOB_ID, NAME
 from dynsched.domain.recurrence import BrokenSchedule
 from dynsched.domain.run import Run
 from dynsched.domain.target import Target
@@ -167,8 +168,11 @@ class JobViews(Masked):
         Raises:
             NotFound: there is none; it says where there is one, or which was probably meant.
         """
-        job_id = self._store.jobs.find(tenant, name_or_id)
-        job = self._store.jobs.get(job_id or name_or_id)
+        named = NAME.fullmatch(name_or_id) and NAME.fullmatch(tenant)
+        job_id = self._store.jobs.find(tenant, name_or_id) if named else None
+        if job_id is None and JOB_ID.fullmatch(name_or_id):
+            job_id = name_or_id  # anything else may be the key of a row that is no job's
+        job = None if job_id is None else self._store.jobs.get(job_id)
         if job is not None and job.state is JobState.DELETED and not deleted:
             raise NotFound("job", name_or_id, f"{job.name} was deleted")
         if job is None:

@@ -6,10 +6,11 @@ from dynsched.services.batch_verbs import BatchVerbs
 from dynsched.services.job_verbs import Changed, JobVerbs
 from dynsched.services.replay_verbs import ReplayVerbs
 from dynsched.services.store_verbs import StoreVerbs
+from dynsched.services.token_verbs import NewToken, TokenVerbs
 from dynsched.services.unmask_verbs import UnmaskVerbs
 
-__all__ = ["Changed", "Operations"]
+__all__ = ["Changed", "NewToken", "Operations"]
 
 
-class Operations(JobVerbs, ReplayVerbs, BatchVerbs, StoreVerbs, UnmaskVerbs):
+class Operations(JobVerbs, ReplayVerbs, BatchVerbs, StoreVerbs, TokenVerbs, UnmaskVerbs):
     """Verbs for people and programs; every rule is here and in the domain, none in a view."""

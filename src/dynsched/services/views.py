@@ -12,6 +12,7 @@ from dynsched.services.run_views import RunDetail, RunViews
 from dynsched.services.search import Found
 from dynsched.services.store_views import Stats, StoreViews
 from dynsched.services.tenant_views import TenantShare, TenantViews
+from dynsched.services.token_views import TokenViews
 from dynsched.services.why import WhyViews
 from dynsched.services.worker_views import WorkerViews
 
@@ -39,5 +40,6 @@ class Views(
     AuditViews,
     TenantViews,
     WorkerViews,
+    TokenViews,
 ):
     """All that can be read of a store, each answer bounded; no rule of its own."""

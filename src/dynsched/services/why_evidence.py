@@ -13,7 +13,7 @@ from dynsched.domain.instants import minute_of
 from dynsched.domain.job import Generation, Job, Span
 from dynsched.domain.lifecycle import SUSPECT_LOSSES
 from dynsched.domain.masking import PLAIN, Masker
-from dynsched.domain.names import bucket_of
+from dynsched.domain.names import JOB_ID, NAME, bucket_of
 from dynsched.domain.overlap import holds
 from dynsched.domain.run import Run, RunKey, parse_run_id
 from dynsched.services.capacity import Capacity, alive_sessions
@@ -140,7 +140,11 @@ class Evidence:
     def job_named(self, name_or_id: str, tenant: str) -> Job | Unreadable | None:
         """Read a job by its name in a tenant, or by its id; by that also a deleted one."""
         self.rows += 1
-        return self.job(self._store.jobs.find(tenant, name_or_id) or name_or_id)
+        named = NAME.fullmatch(name_or_id) and NAME.fullmatch(tenant)
+        job_id = self._store.jobs.find(tenant, name_or_id) if named else None
+        if job_id is None and JOB_ID.fullmatch(name_or_id):
+            job_id = name_or_id
+        return None if job_id is None else self.job(job_id)
 
     def attempts(self, run_id: str) -> list[Attempt]:
         """Read the newest attempts, the oldest first."""

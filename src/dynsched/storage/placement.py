@@ -28,6 +28,7 @@ MINUTES = "minutes"
 BEATS = "beats"
 BATCHES = "batches"
 STEPPING = "stepping"
+TOKENS = "tokens"
 
 
 @dataclass(frozen=True, slots=True)

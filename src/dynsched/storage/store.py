@@ -19,6 +19,7 @@ from dynsched.storage.placement import MapEntry, Topology
 from dynsched.storage.rows import Rows
 from dynsched.storage.runs import RunStore
 from dynsched.storage.snapshot import SnapshotStore
+from dynsched.storage.tokens import TokenStore
 
 MAP_AGE = timedelta(seconds=30)
 CURSOR_KINDS = ("due", "retry")
@@ -48,6 +49,7 @@ class Store:
         self.snapshot = SnapshotStore(self._rows)
         self.batches = BatchStore(self._rows)
         self.audit = AuditStore(self._rows)
+        self.tokens = TokenStore(self._rows)
 
     @property
     def topology(self) -> Topology:

@@ -12,13 +12,15 @@ from flask import Blueprint, redirect, request, url_for
 from werkzeug.wrappers import Response
 
 from dynsched.domain.audit import AuditEntry
-from dynsched.domain.filters import AUDIT, Filter
+from dynsched.domain.filters import AUDIT, TENANTS, WORKERS, Filter
+from dynsched.domain.health import WorkerLine
 from dynsched.domain.time_words import span
 from dynsched.services.search import Found
-from dynsched.services.views import AuditQuery, Views
+from dynsched.services.views import AuditQuery, TenantShare, Views
+from dynsched.services.worker_views import worker_state
 from dynsched.settings import Settings
 from dynsched.version import VERSION
-from dynsched_web.desk import access, desk, flash, health, operations, read, reason_of
+from dynsched_web.desk import access, desk, flash, health, now, operations, reason_of
 from dynsched_web.forms import Form
 from dynsched_web.pages.lists import EXAMINE, LIMIT, page_of, show_list
 from dynsched_web.scope import check_whole
@@ -27,13 +29,17 @@ from dynsched_web.showing import show
 pages = Blueprint("store", __name__)
 
 
+def _load_tenants(
+    views: Views, given: Filter, cursor: str | None
+) -> tuple[Found[TenantShare], Mapping[str, str]]:
+    return views.find_tenants(given, limit=LIMIT, cursor=cursor), {}
+
+
 @pages.get("/tenants")
 def show_tenants() -> Any:
     """Show the tenants with their caps, and what of theirs waits, runs and has died."""
-    listing = read("tenants", lambda views: views.list_tenants())
-    lines = {line.tenant: line for line in health().top_tenants}
-    seen = [one for one in listing.items if access().tenant in (None, one.name)]
-    return show("tenants.html", "_tenants.html", tenants=seen, lines=lines, more=listing.more)
+    page = page_of("tenants", TENANTS, _load_tenants)
+    return show_list("tenants.html", "_tenants.html", page)
 
 
 @pages.post("/tenants/<name>/cap")
@@ -48,11 +54,21 @@ def cap_tenant(name: str) -> Response:
     return redirect(url_for("store.show_tenants"), 303)
 
 
+def _load_workers(
+    views: Views, given: Filter, cursor: str | None
+) -> tuple[Found[WorkerLine], Mapping[str, str]]:
+    del cursor  # there are a hundred at most
+    return views.find_workers(given), {}
+
+
 @pages.get("/workers")
 def show_workers() -> Any:
     """Show the worker sessions."""
     check_whole(access())
-    return show("workers.html", "_workers.html", health=health())
+    page = page_of("workers", WORKERS, _load_workers)
+    found = () if page.found is None else page.found.items
+    states = {one.session: worker_state(one, now()) for one in found}
+    return show_list("workers.html", "_workers.html", page, states=states)
 
 
 def _load_audit(
