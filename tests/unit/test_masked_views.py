@@ -52,6 +52,18 @@ def test_payloads_of_jobs_and_runs_are_masked_wherever_they_lie(
     assert json.loads(detail.payload or "") == payload
 
 
+def test_the_reason_of_a_pause_is_masked_where_it_is_shown(scene: Scene) -> None:
+    """In lists, details and explanations."""
+    job_id = add(scene, None)
+    run = scene.owner.enqueue(job_id)
+    scene.owner.pause(job_id, reason="the host said token=hush", hold=True)
+    views = build_views(scene.base)
+    job = views.find_job(job_id)
+    shown = [*views.find_jobs("").items, views.show_job(job), views.why_run(run.run_id)]
+    assert "token=***" in repr(shown)
+    assert "hush" not in repr(shown)
+
+
 def test_nobody_finds_a_masked_value_by_guessing_at_it(scene: Scene) -> None:
     """A filter sees what people see."""
     run = scene.owner.run_now(scene.active.job_id, payload={"password": "hush", "n": 5})

@@ -16,7 +16,8 @@ from dynsched.errors import InvalidInput
 
 SECRET_KEYS = st.sampled_from(
     ["password", "X-Api-Key", "accessToken", "client_secret", "Authorization", "card", "cardNumber",
-     "IBAN", "ssn", "db_pass", "Set-Cookie", "PGPASSWORD", "private_key", "MYSQL_PWD", "pin"]
+     "IBAN", "ssn", "db_pass", "Set-Cookie", "PGPASSWORD", "private_key", "MYSQL_PWD", "pin",
+     "cards"]
 )  # fmt: skip
 PLAIN_KEYS = st.sampled_from(
     ["id", "n", "user", "to", "discard", "shipping", "className", "monkey"]

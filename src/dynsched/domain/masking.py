@@ -141,8 +141,8 @@ class Masker:
         """Return whether a key names a secret.
 
         >>> plain = Masker()
-        >>> [plain.hides(key) for key in ("X-Api-Key", "cardNumber", "discard", "DB_PASS", "user")]
-        [True, True, False, True, False]
+        >>> [plain.hides(key) for key in ("X-Api-Key", "cardNumber", "discard", "DB_PASS", "cards")]
+        [True, True, False, True, True]
         """
         return _hides(self._long, self._short, key)
 
@@ -359,7 +359,8 @@ def _hides(long: tuple[str, ...], short: frozenset[str], key: str) -> bool:
     if any(pattern in squashed for pattern in long):
         return True
     words = _SEPARATORS.split(_HUMPS.sub("_", key))
-    return any(word.lower() in short for word in words) or squashed in short
+    names = {squashed, *(word.lower() for word in words)}
+    return not short.isdisjoint(names | {name.removesuffix("s") for name in names})
 
 
 PLAIN = Masker()

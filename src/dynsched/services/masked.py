@@ -49,9 +49,10 @@ def _with(target: T, **fields: object) -> T:
 
 
 def masked_job(masker: Masker, job: Job) -> Job:
-    """Return a job without the secrets of its target and payload."""
+    """Return a job without the secrets of its target, its payload and what people said."""
     return replace(
         job,
+        reason=masker.text(job.reason),
         target=None if job.target is None else masked_target(masker, job.target),
         payload=None if job.payload is None else masker.json_text(job.payload),
     )

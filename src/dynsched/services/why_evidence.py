@@ -17,7 +17,13 @@ from dynsched.domain.names import JOB_ID, NAME, bucket_of
 from dynsched.domain.overlap import holds
 from dynsched.domain.run import Run, RunKey, parse_run_id
 from dynsched.services.capacity import Capacity, alive_sessions
-from dynsched.services.masked import masked_attempt, masked_entry, masked_progress, masked_run
+from dynsched.services.masked import (
+    masked_attempt,
+    masked_entry,
+    masked_job,
+    masked_progress,
+    masked_run,
+)
 from dynsched.storage.control import Cursor, Session
 from dynsched.storage.jobs import Unreadable
 from dynsched.storage.placement import (
@@ -135,7 +141,8 @@ class Evidence:
     def job(self, job_id: str) -> Job | Unreadable | None:
         """Read a job, strongly; a damaged one is no fault of the reader."""
         self.rows += 1
-        return self._store.jobs.read_many([job_id])[job_id]
+        found = self._store.jobs.read_many([job_id])[job_id]
+        return masked_job(self._masker, found) if isinstance(found, Job) else found
 
     def job_named(self, name_or_id: str, tenant: str) -> Job | Unreadable | None:
         """Read a job by its name in a tenant, or by its id; by that also a deleted one."""
