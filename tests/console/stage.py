@@ -31,6 +31,7 @@ NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/] \u202egnp.exe \u200b\r\n" + "A" * 100_000
 """A text that would clear the screen, set a title, turn the line round and hide in it."""
 QUIET_ROUNDS = 4  # of Textual's queues without a reading, after which a screen is drawn
+REMOVED_S = 2.0
 T = TypeVar("T")
 WIDE, SMALL = (140, 40), (80, 24)
 
@@ -134,6 +135,7 @@ class Player:
         while quiet < QUIET_ROUNDS:
             for field in self.console.screen.query(Input):
                 field.cursor_blink = False  # it blinks by the wall's clock
+            await self._drain()
             await self.pilot.pause(0)
             reads: list[Worker[object]] = [
                 worker for worker in self.console.workers if worker.group == "read"
@@ -145,6 +147,19 @@ class Player:
                 await asyncio.wait(away)
             if reads:
                 await self.console.workers.wait_for_complete(reads)
+
+    async def _drain(self) -> None:
+        """Wait until the app and each widget in front have handled what lay in their queues."""
+        handled: list[asyncio.Future[bool]] = []
+        for node in (self.console, *self.console.screen.walk_children(with_self=True)):
+            event = asyncio.Event()
+            if node.call_later(event.set):
+                handled.append(asyncio.ensure_future(event.wait()))
+        if handled:
+            # A widget that is removed meanwhile never answers.
+            _, silent = await asyncio.wait(handled, timeout=REMOVED_S)
+            for one in silent:
+                one.cancel()
 
     async def press(self, *keys: str) -> None:
         """Press keys, one after the other, and wait for what each does."""
