@@ -127,8 +127,8 @@ class ConfirmDialog(ModalScreen[Confirmed | None]):
             yield Static(self._question(), classes="question")
             if change.weight is Weight.TYPED:
                 yield Field(placeholder=f"type {change.count} to go on", id="count", compact=True)
-            optional = " (may be empty)" if change.weight is Weight.ENTER else ""
-            yield Field(placeholder=f"reason{optional}", id="reason", compact=True)
+            needed = "may be empty" if change.weight is Weight.ENTER else "needed, for the audit"
+            yield Field(placeholder=f"reason ({needed})", id="reason", compact=True)
             yield Static(classes="command")
             yield Static(classes="missing")
             with Horizontal(classes="buttons"):

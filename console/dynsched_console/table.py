@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
+from textual.events import Key
 from textual.message import Message
 from textual.widgets import DataTable
 
@@ -125,6 +126,7 @@ class RowTable(DataTable[Text], Generic[T]):
         self.choosing_sort = False
         self._anchor_mark: str | None = None
         self._held: int | None = None
+        self._found: list[T] = []  # in the order of the listing
         self._items: dict[str, T] = {}
         self._shown: list[tuple[Column[T], int]] = []
         self._cells: dict[str, list[tuple[Piece, bool]]] = {}
@@ -154,7 +156,8 @@ class RowTable(DataTable[Text], Generic[T]):
         Cursor and scroll stay where they are on their rows. If the cursor's row is gone, the next
         one that is still there takes its place.
         """
-        self._items = {self._key(row): row for row in self._sorted(list(rows))}
+        self._found = list(rows)
+        self._items = {self._key(row): row for row in self._sorted(self._found)}
         with self.app.batch_update():
             before = [row.value or "" for row in self._order()]
             top = int(self.scroll_offset.y) if self._held is None else self._held
@@ -167,7 +170,7 @@ class RowTable(DataTable[Text], Generic[T]):
     def again(self) -> None:
         """Show the same rows once more: the theme, the width or the columns have changed."""
         self._laid_out_for = ()
-        self.show(list(self._items.values()))
+        self.show(self._found)
 
     def _order(self) -> list[Any]:
         return [row.key for row in self.ordered_rows]
@@ -221,7 +224,7 @@ class RowTable(DataTable[Text], Generic[T]):
         if self.sorting is not None and self.sorting[0] == column.name:
             arrow = "▼" if self.sorting[1] else "▲"
         if self.choosing_sort:
-            words = f"{column.letter}:{column.title}"
+            words = f"{column.letter}:{column.title}"[:size]  # the letter must not be cut
             return render([Piece(words, Tone.WARN)], self.app.theme, size)
         words = column.title + arrow
         blanks = " " * max(size - width(words), 0) if column.right else ""
@@ -358,6 +361,17 @@ class RowTable(DataTable[Text], Generic[T]):
         self.again()
         self.post_message(self.Arranged())
 
+    def on_key(self, event: Key) -> None:
+        """Take the next key for a column's letter while one is asked for, and Esc for none."""
+        if not self.choosing_sort:
+            return
+        event.stop()
+        event.prevent_default()
+        if event.key == "escape":
+            self.action_sort()
+        else:
+            self.sort_by(event.character or "")
+
     def sort_by(self, letter: str) -> bool:
         """Sort by the column of this letter, the other way round if it is so already.
 
@@ -388,7 +402,7 @@ class RowTable(DataTable[Text], Generic[T]):
 
     def on_resize(self) -> None:
         """Lay the columns out anew, if there is another width for them."""
-        self.show(list(self._items.values()))
+        self.show(self._found)
 
     def item(self, key: str) -> T | None:
         """Return a row by its key; None if it is not shown."""

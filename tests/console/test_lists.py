@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynsched_console.app import Options
 from dynsched_console.screens.runs import RunsScreen
-from tests.console.stage import Player, play, staged
+from tests.console.stage import WIDE, Player, play, staged
 
 
 def runs_screen(player: Player) -> RunsScreen:
@@ -15,6 +15,7 @@ def runs_screen(player: Player) -> RunsScreen:
 
 
 RUNS = Options(refresh=None, place="runs")
+NAMES = ("globex", "acme", "initech")
 
 
 def test_the_cursor_stays_on_its_row_when_newer_rows_come() -> None:
@@ -50,6 +51,35 @@ def test_marks_stay_on_their_rows_when_newer_rows_come() -> None:
             assert len(marked) == 2
 
         play(stage, act, options=RUNS)
+
+
+def test_a_column_s_letter_sorts_by_it_and_again_turns_the_order_round() -> None:
+    """The letter is the column's, whatever that key does elsewhere; Esc leaves all as it is."""
+    with staged() as stage:
+        for tenant in NAMES:
+            stage.run(tenant=tenant)
+
+        async def act(player: Player) -> None:
+            table = runs_screen(player).table
+
+            def tenants() -> list[str]:
+                rows = (table.get_row_at(row) for row in range(3))
+                return [
+                    str(cell).strip() for row in rows for cell in row if str(cell).strip() in NAMES
+                ]
+
+            found = tenants()
+            await player.press("s", "t")
+            assert tenants() == ["acme", "globex", "initech"]
+            await player.press("s", "t")
+            assert tenants() == ["initech", "globex", "acme"]
+            await player.press("s", "escape")
+            assert tenants() == ["initech", "globex", "acme"]
+            assert not table.choosing_sort
+            await player.press("s", "9")
+            assert tenants() == found
+
+        play(stage, act, options=RUNS, size=WIDE)
 
 
 def test_a_refresh_writes_only_the_cells_that_changed() -> None:

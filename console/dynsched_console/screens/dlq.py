@@ -14,7 +14,7 @@ from dynsched.domain.access import Action
 from dynsched.domain.filters import GROUPS, parse, term_text
 from dynsched.domain.health import ErrorGroup
 from dynsched.domain.run import Run, RunState
-from dynsched.domain.time_words import stamp, when
+from dynsched.domain.time_words import number, stamp, when
 from dynsched.services.search import Found
 from dynsched_console.charts import sparkline
 from dynsched_console.clipboard import Copy
@@ -276,7 +276,7 @@ class DeadScreen(Previews, LoudReplays, RunActions, ListScreen[RunRow]):
         for name, words in (
             ("run       ", run.run_id),
             ("died      ", "" if run.ended_at is None else when(run.ended_at, item.at)),
-            ("tries     ", f"{run.attempt}, replayed {run.replays} times"),
+            ("tries     ", f"{run.attempt}, replayed {number(run.replays, 'time')}"),
             ("batch     ", run.batch or "–"),
         ):
             rows.append(line(Piece(name, Tone.MUTED), words))

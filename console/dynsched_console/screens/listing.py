@@ -192,7 +192,9 @@ class ListScreen(ConsoleScreen, Generic[T]):
     def _say_status(self) -> None:
         table, parts = self.table, list[Piece]()
         if table.choosing_sort:
-            self.line.say([Piece("sort by which letter? any other: as found", Tone.WARN)])
+            self.line.say(
+                [Piece("sort by which letter? any other: as found; Esc: as it is", Tone.WARN)]
+            )
             return
         if table.marks:
             parts.append(Piece(f"{len(table.marks):,} marked  ", Tone.WARN))

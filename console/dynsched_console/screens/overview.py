@@ -157,7 +157,8 @@ def _stuck(health: Health, columns: int) -> list[SheetRow]:
 
 
 def _depths(health: Health, columns: int) -> list[SheetRow]:
-    top = max((level.count for level in health.depth.values()), default=0)
+    # As many as there are slots are no backlog, so one waiting run draws no full bar.
+    top = max(health.slots, *(level.count for level in health.depth.values()), 1)
     return [
         _line(
             f"waits {priority}",

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 
 from dynsched.domain.instants import from_ms
 from dynsched.domain.run import Run, RunState
-from dynsched.domain.time_words import stamp, when
+from dynsched.domain.time_words import number, stamp, when
 from dynsched.services.documents import run_detail_document
 from dynsched.storage.runs import Attempt
 from dynsched_console.charts import bar
@@ -127,8 +127,8 @@ def _head(scene: RunScene, columns: int) -> Iterator[SheetRow]:
     yield row(state_piece(run.state), "  ", Piece(name, Tone.STRONG),
               Piece(f"  tenant {run.tenant}", Tone.MUTED))  # fmt: skip
     yield row(_label("run"), run.run_id)
-    for number, part in enumerate(sentence_lines(scene.why.headline, columns - LABEL)):
-        yield row(_label("why" if number == 0 else ""), part)
+    for place, part in enumerate(sentence_lines(scene.why.headline, columns - LABEL)):
+        yield row(_label("why" if place == 0 else ""), part)
     if run.signature:
         link = Link(place="dead", subject=f"group:{run.signature}")
         yield row(_label("group"), run.signature, Piece("  others like it", Tone.MUTED), link=link)
@@ -169,7 +169,7 @@ def _times(scene: RunScene, columns: int) -> Iterator[SheetRow]:
         f"{run.attempt + running}",
         Piece(f"  {run.spent} of {run.limit} failures spent", Tone.MUTED),
         Piece(f" · {run.losses} lost leases in a row" if run.losses else "", Tone.WARN),
-        Piece(f" · replayed {run.replays} times" if run.replays else "", Tone.MUTED),
+        Piece(f" · replayed {number(run.replays, 'time')}" if run.replays else "", Tone.MUTED),
     )
     yield row(
         _label("runs on"),
@@ -187,8 +187,8 @@ def _why(scene: RunScene, columns: int) -> Iterator[SheetRow]:
         for part in sentence_lines(one, columns - 2):
             yield row("  ", part)
     for hint in scene.why.hints:
-        for number, part in enumerate(wrapped(hint, columns - 4, 3)):
-            yield row(Piece("  $ " if number == 0 else "    ", Tone.MUTED), part)
+        for place, part in enumerate(wrapped(hint, columns - 4, 3)):
+            yield row(Piece("  $ " if place == 0 else "    ", Tone.MUTED), part)
 
 
 def _audit(scene: RunScene, columns: int) -> Iterator[SheetRow]:

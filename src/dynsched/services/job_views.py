@@ -185,6 +185,8 @@ class JobViews(Masked):
 
     def _whereabouts(self, name: str, tenant: str) -> str:
         """Return what to do about a name that a tenant has not."""
+        if not (NAME.fullmatch(name) and NAME.fullmatch(tenant)):
+            return "`dynsched job list` shows all names"  # no store holds such a key
         having = [one for one in self._having(name) if one != tenant]
         if having:
             owners = (
