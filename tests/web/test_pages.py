@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from urllib.parse import urlencode
 
 import pytest
 
+from dynsched.bootstrap import build_views
 from dynsched.domain.access import Access, Role
 from tests.web.stage import HOSTILE, Stage, Visitor, staged
 
@@ -15,6 +17,7 @@ PAGES = (
     "/", "/runs", "/jobs", "/jobs/new", "/dlq", "/dlq?by=entries", "/replays", "/tenants",
     "/workers", "/audit", "/system", "/help", "/login",
 )  # fmt: skip
+RUN_ROW = re.compile(r'<tr id="r-([^"]+)"')
 LINK = re.compile(r'(?:href|hx-get)="([^"]+)"')
 CRAWLED_MAX = 150
 
@@ -131,6 +134,21 @@ def test_a_fault_in_a_filter_is_shown_below_it_with_a_caret(stage: Stage) -> Non
     assert "state" in page
     part = stage.visitor().part("/runs?q=sate:dead")
     assert part.status_code == 422
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "state:dead", "-state:dead", "tenant:globex", "err:bounced", "kind:manual",
+     "attempt:>0 -tenant:acme", "bounced"],
+)  # fmt: skip
+def test_a_filter_finds_the_same_runs_in_the_same_order_as_elsewhere(
+    stage: Stage, text: str
+) -> None:
+    """The command line, the terminal console and the API ask the same search."""
+    elsewhere = [run.run_id for run in build_views(stage.base).find_runs(text, limit=200).items]
+    page = stage.visitor().get(f"/runs?{urlencode({'q': text})}").text
+    assert elsewhere
+    assert list(dict.fromkeys(RUN_ROW.findall(page))) == elsewhere
 
 
 def test_a_link_may_name_the_time_zone(stage: Stage) -> None:
