@@ -8,12 +8,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from flask import Flask, jsonify, request
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 from joserfc.jws import JWSRegistry
+from markupsafe import escape
 from werkzeug.serving import make_server
 
 CLIENT_ID = "console"
@@ -50,6 +51,7 @@ class StubProvider:
         self.app = Flask("stub_provider")
         self.app.get("/.well-known/openid-configuration")(self._about)
         self.app.get("/keys")(lambda: jsonify(keys=[KEY.as_dict(private=False)]))
+        self.app.get("/authorize")(self._authorize)
         self.app.post("/token")(self._token)
 
     def authorize(self, url: str) -> dict[str, str]:
@@ -73,6 +75,11 @@ class StubProvider:
             "id_token_signing_alg_values_supported": ["RS256", "none"],
         }
         return jsonify(said | self.metadata)
+
+    def _authorize(self) -> str:
+        """Ask a browser's user whether to go on."""
+        back = urlencode(self.authorize(request.url))
+        return f'<a href="{request.args["redirect_uri"]}?{escape(back)}">Yes</a>'
 
     def _token(self) -> Any:
         self.tokens += 1
