@@ -34,6 +34,8 @@ class StubProvider:
         metadata: what it says about itself, over what is right.
         tokens: how many tokens were asked for.
         broken: it gives none, for its own reasons.
+        keys: what fits its tokens, as it tells it.
+        answer: what it gives for a code, over what is right.
         refusals: why it gave none.
     """
 
@@ -45,12 +47,14 @@ class StubProvider:
         self.metadata: dict[str, Any] = {}
         self.tokens = 0
         self.broken = False
+        self.keys: Any = {"keys": [KEY.as_dict(private=False)]}
+        self.answer: dict[str, Any] = {}
         self.refusals: list[str] = []
         self._now_s = now_s
         self._codes: dict[str, dict[str, str]] = {}
         self.app = Flask("stub_provider")
         self.app.get("/.well-known/openid-configuration")(self._about)
-        self.app.get("/keys")(lambda: jsonify(keys=[KEY.as_dict(private=False)]))
+        self.app.get("/keys")(lambda: jsonify(self.keys))
         self.app.get("/authorize")(self._authorize)
         self.app.post("/token")(self._token)
 
@@ -100,7 +104,7 @@ class StubProvider:
         if self.refusals:
             return jsonify(error="invalid_grant"), 400
         token = {"access_token": "x", "token_type": "Bearer", "id_token": self._signed(asked)}
-        return jsonify(token)
+        return jsonify(token | self.answer)
 
     def _signed(self, asked: dict[str, str]) -> str:
         usual = {

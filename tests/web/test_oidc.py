@@ -236,6 +236,33 @@ def test_a_provider_that_says_what_does_not_fit_is_not_used(said: dict[str, Any]
         assert log_in(olga, stub).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("keys", []),
+        ("keys", {"keys": "none"}),
+        ("keys", {"keys": [{"kty": "RSA"}]}),
+        ("keys", None),
+        ("answer", {"id_token": 7}),
+        ("answer", {"id_token": "a.b.c"}),
+        ("answer", {"id_token": None}),
+        ("claims", {"exp": "soon"}),
+        ("claims", {"aud": {}}),
+        ("metadata", {"id_token_signing_alg_values_supported": 7}),
+    ],
+)
+def test_an_answer_that_is_no_answer_is_no_fault_of_the_console(name: str, said: Any) -> None:
+    """Whatever a provider sends, the page says that it is not valid."""
+    with console() as (stage, stub):
+        setattr(stub, name, said)
+        olga = stage.visitor()
+        led = olga.get("/login/oidc")
+        if led.status_code == 303:
+            back = stub.authorize(led.headers["Location"])
+            led = olga.client.get(BACK, query_string=back)
+        assert refused(olga, led, "is not valid")
+
+
 def test_the_login_leads_to_no_other_site() -> None:
     """Where to go on is a path of this console, or its first page."""
     with console() as (stage, stub):

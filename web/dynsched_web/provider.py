@@ -28,6 +28,16 @@ LEEWAY_S = 60  # clocks differ
 AT_ONCE = 4  # a provider that hangs must not hold every thread of the console
 # Keys of two halves only: neither unsigned tokens, nor ones that a client's secret signs.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
+# What Authlib raises for answers that are refused, or are not even of the right form.
+UNFIT = (
+    AuthlibBaseError,
+    JoseError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+)
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
@@ -174,14 +184,7 @@ class Provider:
             raise ProviderDown(
                 f"the login provider {host} does not answer: try again in a moment"
             ) from None
-        except (
-            AuthlibBaseError,
-            JoseError,
-            RuntimeError,
-            ValueError,
-            KeyError,
-            TypeError,
-        ) as error:
+        except UNFIT as error:
             log.warning("the login provider %s is not believed: %s", host, error)
             raise ProviderRefused(
                 f"what the login provider {host} has answered is not valid: log in again"
