@@ -40,6 +40,7 @@ ROUNDS = 200
 OPERATORS = 50
 REFRESH_S = 5.0
 SPAN_S = 60.0
+AUDITED = 100  # verbs, so that the audit has a page
 PART = {"HX-Request": "true"}
 SEEN = "X-Seen"
 ACCESS = Access(actor="bench", via="web")
@@ -181,6 +182,8 @@ def measure(options: Options) -> list[Figure]:
     say(f"web: {dead:,} dead runs; {OPERATORS} operators for {span_s:g} s")
     opened = fresh(options.folder, "web")
     fill(base=opened.base, dead=dead)
+    for number in range(AUDITED):
+        opened.job(f"made-{number}")
     figures = _parts(opened.base, rounds)
     figures += _operators(opened.url, span_s)
     opened.close()
