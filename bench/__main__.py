@@ -27,6 +27,7 @@ from bench import (
     tick,
     triage,
     units,
+    web,
 )
 from bench.options import Options, say
 from bench.report import Figure, table
@@ -43,6 +44,7 @@ BENCHMARKS: Mapping[str, tuple[str, Callable[[Options], list[Figure]]]] = {
     "recovery": ("Recovery of 200 running runs after kill -9", recovery.measure),
     "console": ("The terminal console over a store full of dead runs", console.measure),
     "triage": ("Looking at a store full of dead runs", triage.measure),
+    "web": ("The web console without the store, and under fifty operators", web.measure),
     "idle": (f"Idle, {idle.JOBS:,} jobs stored for tomorrow", idle.measure),
 }
 

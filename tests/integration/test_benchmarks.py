@@ -10,7 +10,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 # As the console script has it: the packages and the benchmarks, wherever the tests run from.
-PATHS = [str(ROOT), str(ROOT / "src"), str(ROOT / "console")]
+PATHS = [str(ROOT), str(ROOT / "src"), str(ROOT / "console"), str(ROOT / "web")]
 RUN = f"import sys; sys.path[:0] = {PATHS!r}; import runpy; "
 MODULE = "runpy.run_module('bench', run_name='__main__', alter_sys=True)"
 

@@ -22,6 +22,7 @@ from dynsched_web.pages import (
     dlq,
     job_forms,
     jobs,
+    oidc,
     overview,
     probes,
     replays,
@@ -35,7 +36,7 @@ log = logging.getLogger("dynsched.web")
 
 SCRIPT = "vendor/htmx.min.js"
 FORM_BYTES_MAX = 2 * 1024 * 1024
-PAGES = (overview, runs, jobs, job_forms, dlq, replays, store, probes, session)
+PAGES = (overview, runs, jobs, job_forms, dlq, replays, store, probes, session, oidc)
 
 
 def create_app(base: Base, config: WebConfig) -> Flask:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from dynsched.domain.access import Access
+from dynsched_web.oidc import OidcConfig
 from dynsched_web.people import People
 
 SESSION = timedelta(hours=8)
@@ -24,6 +25,7 @@ class WebConfig:
             read-only mode and its replay limit hold for everybody.
         login: visitors have to say who they are.
         people: those who may log in by password; None is nobody.
+        oidc: the provider by which people may log in; None is none.
         proxies: addresses of reverse proxies whose forwarded headers are believed.
         proxy_header: the header in which such a proxy names who it has let in; empty for none.
         hosts: names under which this console may be asked for; empty for any. It keeps strangers'
@@ -43,6 +45,7 @@ class WebConfig:
     access: Access
     login: bool = False
     people: People | None = None
+    oidc: OidcConfig | None = None
     proxies: frozenset[str] = frozenset()
     proxy_header: str = ""
     hosts: tuple[str, ...] = ()

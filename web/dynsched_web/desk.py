@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from flask import current_app, g, session
 
 from dynsched.bootstrap import Base, build_operations, build_views
 from dynsched.domain.access import Access, Action
 from dynsched.domain.audit import check_reason
+from dynsched.domain.instants import Clock
+from dynsched.errors import InvalidInput
 from dynsched.services.health import Health
 from dynsched.services.operations import Operations
 from dynsched.services.views import Views
 from dynsched_web.config import WebConfig
 from dynsched_web.login import LoginLimit
 from dynsched_web.reading import Reading
+
+if TYPE_CHECKING:
+    from dynsched_web.provider import Provider
 
 T = TypeVar("T")
 
@@ -35,6 +40,7 @@ class Desk:
         views: all that can be read; they do not ask who reads, see `dynsched_web.scope`.
         reading: shares what is read, and bounds how long it is waited for.
         limit: bounds how often a password may be tried.
+        provider: of logins by OIDC; None is none.
         htmx: the script that refreshes pages is there.
     """
 
@@ -43,6 +49,7 @@ class Desk:
     views: Views
     reading: Reading
     limit: LoginLimit
+    provider: Provider | None
     htmx: bool
 
 
@@ -54,8 +61,25 @@ def make_desk(base: Base, config: WebConfig, *, htmx: bool) -> Desk:
         build_views(base, read_only=config.access.read_only),
         Reading(base.clock, fresh=config.fresh, patience=config.patience),
         LoginLimit(base.clock),
+        _provider(config, base.clock),
         htmx,
     )
+
+
+def _provider(config: WebConfig, clock: Clock) -> Provider | None:
+    """Return the provider of logins; who has none needs no Authlib, and does not load it.
+
+    Raises:
+        InvalidInput: Authlib is not installed.
+    """
+    if config.oidc is None:
+        return None
+    try:
+        from dynsched_web.provider import Provider  # noqa: PLC0415
+    except ImportError:
+        mend = "install it with pip install 'dynsched[oidc]'"
+        raise InvalidInput("--oidc-issuer", "Authlib is not installed", mend) from None
+    return Provider(config.oidc, clock)
 
 
 def desk() -> Desk:

@@ -14,7 +14,8 @@ from dynsched_web.desk import desk
 from dynsched_web.login import who_asks
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-OPEN = frozenset({"static", "session.login", "session.enter", "probes.healthz", "probes.readyz"})
+LOGIN = {"session.login", "session.enter", "oidc.start", "oidc.come_back"}
+OPEN = frozenset({"static", "probes.healthz", "probes.readyz"} | LOGIN)
 API = "api"  # a blueprint that checks tokens itself; no cookie opens it
 OWN_SITES = frozenset({"same-origin", "none"})
 POLICY = "; ".join(

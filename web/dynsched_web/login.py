@@ -37,18 +37,23 @@ class LoginLimit:
         self._lock = threading.Lock()
         self._failed: OrderedDict[str, list[float]] = OrderedDict()
 
-    def wait_s(self, name: str, address: str) -> float:
-        """Return how many seconds somebody has to wait before the next try; 0 for none."""
-        with self._lock:
-            return max(
-                self._wait_s(f"name {name}", TRIES), self._wait_s(f"from {address}", ADDRESS_TRIES)
-            )
+    def wait_s(self, name: str | None, address: str) -> float:
+        """Return how many seconds somebody has to wait before the next try; 0 for none.
 
-    def note_failure(self, name: str, address: str) -> None:
-        """Remember a wrong password."""
-        now = self._clock.monotonic()
+        Args:
+            name: who it is; None if that is not known before the login.
+            address: where it is tried from.
+        """
         with self._lock:
-            for key in (f"name {name}", f"from {address}"):
+            by_name = 0.0 if name is None else self._wait_s(f"name {name}", TRIES)
+            return max(by_name, self._wait_s(f"from {address}", ADDRESS_TRIES))
+
+    def note_failure(self, name: str | None, address: str) -> None:
+        """Remember a wrong password, or a login by OIDC that let nobody in."""
+        now = self._clock.monotonic()
+        keys = [f"from {address}"] if name is None else [f"name {name}", f"from {address}"]
+        with self._lock:
+            for key in keys:
                 recent = [at for at in self._failed.pop(key, []) if now - at < WINDOW_S]
                 self._failed[key] = [*recent, now][-ADDRESS_TRIES:]
             while len(self._failed) > REMEMBERED:
@@ -81,14 +86,22 @@ def who_asks(request: Request, config: WebConfig, clock: Clock) -> Access | None
     if by_proxy is not None:
         return by_proxy
     name, since = session.get("who"), session.get("since")
-    if config.people is None or not isinstance(name, str) or not isinstance(since, int):
+    if not isinstance(name, str) or not isinstance(since, int):
         return None
-    person = config.people.find(name)
+    person = _logged_in(name, config)
     if person is None or not hmac.compare_digest(str(session.get("mark")), person.mark):
         return None
     if clock.now() - from_ms(since) >= config.session:
         return None
     return access_for(person, config)
+
+
+def _logged_in(name: str, config: WebConfig) -> Person | None:
+    """Return whom a session names: by the password file, or as the provider said at the login."""
+    by_oidc = session.get("oidc")
+    if by_oidc is None:
+        return None if config.people is None else config.people.find(name)
+    return None if config.oidc is None else config.oidc.person(name, *by_oidc)
 
 
 def proxied(request: Request, config: WebConfig) -> Access | None:

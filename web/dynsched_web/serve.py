@@ -20,6 +20,8 @@ from dynsched.errors import InvalidInput
 from dynsched_web.app import create_app
 from dynsched_web.config import LOOPBACK_NAMES, PROXY_HEADER, WebConfig
 from dynsched_web.desk import NAME
+from dynsched_web.oidc import SECRET_VARIABLE as OIDC_SECRET_VARIABLE
+from dynsched_web.oidc import OidcConfig, oidc_of
 from dynsched_web.people import People
 
 log = logging.getLogger("dynsched.web")
@@ -43,11 +45,17 @@ class Typed:
         password_file: those who may log in; empty for nobody.
         proxies: addresses of reverse proxies whose word is taken.
         proxy_header: in which they say whom they have let in; empty for the usual one.
+        oidc_issuer: the provider by which people may log in; empty for none.
+        oidc_client_id: this console, as that provider calls it.
+        oidc_role_claim: the claim whose values name roles; empty for the usual one.
+        oidc_roles: what those values mean, each as `VALUE=ROLE`.
+        oidc_name_claim: the claim that names people in the audit; empty for the usual one.
+        oidc_tenant_claim: the claim that names the only tenant to be seen; empty for all tenants.
         base_path: the path under which a proxy shows the console; empty for none.
         secure: it is reached by HTTPS only.
         open_metrics: `/metrics` needs no login.
         url: the store as people name it.
-        environment: where the rest is read: the badge and the secret.
+        environment: where the rest is read: the badge and the secrets.
     """
 
     host: str = "127.0.0.1"
@@ -56,6 +64,12 @@ class Typed:
     password_file: str = ""
     proxies: Sequence[str] = ()
     proxy_header: str = ""
+    oidc_issuer: str = ""
+    oidc_client_id: str = ""
+    oidc_role_claim: str = ""
+    oidc_roles: Sequence[str] = ()
+    oidc_name_claim: str = ""
+    oidc_tenant_claim: str = ""
     base_path: str = ""
     secure: bool = False
     open_metrics: bool = False
@@ -148,13 +162,14 @@ def config_of(access: Access, typed: Typed) -> WebConfig:
     people = People(Path(typed.password_file)) if typed.password_file else None
     proxies = frozenset(map(_address, typed.proxies))
     header = (typed.proxy_header or PROXY_HEADER) if _names_people(typed) else ""
-    login = people is not None or bool(header)
+    oidc = _oidc(typed, environment)
+    login = people is not None or oidc is not None or bool(header)
     loopback = is_loopback(typed.host)
     if not loopback and not login:
         raise InvalidInput(
             "--host",
             f"{typed.host} can be reached from other machines, and nobody has to log in",
-            "give --password-file, or --trusted-proxy with --proxy-header",
+            "give --password-file, --oidc-issuer, or --trusted-proxy with --proxy-header",
         )
     secret = environment.get(SECRET_VARIABLE, "")
     if secret and len(secret) < SECRET_MIN:
@@ -163,6 +178,7 @@ def config_of(access: Access, typed: Typed) -> WebConfig:
         access=replace(access, via="web"),
         login=login,
         people=people,
+        oidc=oidc,
         proxies=proxies,
         proxy_header=header,
         hosts=LOOPBACK_NAMES if loopback and not login else (),
@@ -172,6 +188,18 @@ def config_of(access: Access, typed: Typed) -> WebConfig:
         secure=typed.secure,
         secret=secret,
         open_metrics=typed.open_metrics,
+    )
+
+
+def _oidc(typed: Typed, environment: Mapping[str, str]) -> OidcConfig | None:
+    return oidc_of(
+        issuer=typed.oidc_issuer,
+        client_id=typed.oidc_client_id,
+        client_secret=environment.get(OIDC_SECRET_VARIABLE, ""),
+        role_claim=typed.oidc_role_claim,
+        roles=typed.oidc_roles,
+        name_claim=typed.oidc_name_claim,
+        tenant_claim=typed.oidc_tenant_claim,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,43 @@ from dynsched.errors import InvalidInput
 PORT = 8420
 PORT_MAX = 65_535
 
+OIDC_OPTIONS = (
+    click.option(
+        "--oidc-issuer",
+        metavar="URL",
+        default="",
+        help="People log in by this OIDC provider; the secret is DYNSCHED_OIDC_CLIENT_SECRET.",
+    ),
+    click.option(
+        "--oidc-client-id", metavar="ID", default="", help="This console, as the provider calls it."
+    ),
+    click.option(
+        "--oidc-role",
+        "oidc_roles",
+        metavar="VALUE=ROLE",
+        multiple=True,
+        help="Whoever has VALUE in the role claim has ROLE here; repeatable, the highest holds.",
+    ),
+    click.option(
+        "--oidc-role-claim",
+        metavar="NAME",
+        default="",
+        help="The claim that holds such values (roles); dots lead into objects.",
+    ),
+    click.option(
+        "--oidc-name-claim",
+        metavar="NAME",
+        default="",
+        help="The claim that names people in the audit (preferred_username); without it, sub.",
+    ),
+    click.option(
+        "--oidc-tenant-claim",
+        metavar="NAME",
+        default="",
+        help="The claim that names the only tenant that somebody may see; * is all.",
+    ),
+)
+
 
 def open_console(runtime: Runtime, base: Any, **typed: Any) -> Any:
     """Return a web console at an open port: `url`, `run()` until `stop()`.
@@ -33,6 +70,13 @@ def open_console(runtime: Runtime, base: Any, **typed: Any) -> Any:
     )
 
 
+def oidc_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for logins by OIDC to a command."""
+    for option in reversed(OIDC_OPTIONS):
+        command = option(command)
+    return command
+
+
 @click.command(
     "web",
     cls=Command,
@@ -40,6 +84,8 @@ def open_console(runtime: Runtime, base: Any, **typed: Any) -> Any:
         "web",
         "web --port 9000 --read-only",
         "web --host 0.0.0.0 --password-file /etc/dynsched/people --https",
+        "web --oidc-issuer https://login.example.com --oidc-client-id dynsched"
+        " --oidc-role ops=operator",
         "web --trusted-proxy 10.0.0.7 --proxy-header X-Forwarded-User --base-path /jobs",
     ),
 )
@@ -70,6 +116,7 @@ def open_console(runtime: Runtime, base: Any, **typed: Any) -> Any:
     default="",
     help="The header in which a trusted proxy says whom it has let in.",
 )
+@oidc_options
 @click.option("--base-path", metavar="PATH", default="", help="The path under which it is shown.")
 @click.option("--https", "secure", is_flag=True, help="It is reached by HTTPS only.")
 @click.option("--open-metrics", is_flag=True, help="/metrics needs no login.")
@@ -82,8 +129,9 @@ def web_command(
     """Serve the web console: watch, understand and replay, in a browser.
 
     Without a login it listens on this machine's loopback address only, and whoever reaches that
-    acts as the one who started it. Any other address demands a login: a password file, or a
-    reverse proxy that says whom it has let in. The global --read-only holds for everybody.
+    acts as the one who started it. Any other address demands a login: a password file, an OIDC
+    provider (its client's secret in DYNSCHED_OIDC_CLIENT_SECRET), or a reverse proxy that says
+    whom it has let in. The global --read-only holds for everybody.
     """
     del log_json
     base = runtime.base

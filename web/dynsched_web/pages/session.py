@@ -30,7 +30,7 @@ def local_path(text: str, default: str) -> str:
     return text
 
 
-def _home(text: str) -> str:
+def home(text: str) -> str:
     """Return where to go on, under the path that a proxy shows this console at."""
     path = local_path(text, "/")
     base = request.script_root
@@ -61,7 +61,7 @@ def enter() -> Any:
         return render_template("login.html", next=goes_on, fault=fault, name=name), 401
     here.limit.forgive(name)
     log_in(person, clock=here.base.clock, rng=here.base.rng)
-    return redirect(_home(goes_on), 303)
+    return redirect(home(goes_on), 303)
 
 
 @pages.post("/logout")
@@ -86,7 +86,7 @@ def wish() -> Response:
         refresh_s=int(refresh) if refresh in map(str, REFRESHES) else before.refresh_s,
         keys=form.ticked("keys"),
     )
-    answer = redirect(_home(form.text("next")), 303)
+    answer = redirect(home(form.text("next")), 303)
     remember(answer, after, desk().config)
     return answer
 
