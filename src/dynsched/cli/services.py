@@ -317,7 +317,7 @@ def _greet(url: str, *, made: bool, demo: bool, queues: Sequence[str], web: str)
         click.echo(f"web      {web}")
     click.echo("try      in another terminal; Ctrl-C here stops it and keeps everything")
     add = "job add hello --every 10s --http http://localhost:8000/"
-    tries = ("run list", "health", "dlq list" if demo else add)
+    tries = ("tui", "health", "dlq list" if demo else add)
     for command in tries:
         click.echo(f"         dynsched {command}{store}")
     sys.stdout.flush()
