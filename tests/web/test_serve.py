@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import stat
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -32,21 +34,27 @@ def ask(server: Server, path: str) -> tuple[int, bytes]:
     return answer.status, body
 
 
+@contextmanager
+def running(server: Server) -> Iterator[Server]:
+    """Let a console answer, and see it end when it is told to."""
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        assert ask(server, "/healthz") == (200, b"ok\n")
+        yield server
+    finally:
+        server.stop()
+        thread.join(10)
+    assert not thread.is_alive()
+
+
 def test_a_console_answers_at_its_port_until_it_is_stopped() -> None:
     """The address that is printed is the one that works."""
     with staged() as stage:
-        server = open_server(stage.base, ACCESS, Typed(port=0, environment={}))
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            assert ask(server, "/healthz") == (200, b"ok\n")
+        with running(open_server(stage.base, ACCESS, Typed(port=0, environment={}))) as server:
             status, page = ask(server, "/")
-            assert status == 200
-            assert b"dynsched" in page
-        finally:
-            server.stop()
-            thread.join(10)
-        assert not thread.is_alive()
+        assert status == 200
+        assert b"dynsched" in page
 
 
 def test_a_taken_port_is_told_or_another_one_is_taken() -> None:
@@ -59,9 +67,8 @@ def test_a_taken_port_is_told_or_another_one_is_taken() -> None:
         wish = Typed(port=taken, any_port=True, environment={})
         other = open_server(stage.base, ACCESS, wish)
         assert urlsplit(other.url).port not in (taken, 0)
-        for server in (first, other):
-            server.stop()
-            server.run()
+        with running(first), running(other):
+            assert ask(other, "/healthz") == ask(first, "/healthz")
 
 
 def test_a_person_is_written_into_the_password_file_by_a_command(tmp_path: Path) -> None:

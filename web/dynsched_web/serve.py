@@ -113,6 +113,8 @@ class Server:
                     clear_untrusted_proxy_headers=False,
                 )
             except OSError as error:
+                # What could not be opened lies among the sockets already, half made.
+                wasyncore.close_all(self._sockets, ignore_all=True)
                 reason = error.strerror or str(error)
                 failure = InvalidInput(
                     "--port", f"{typed.host}:{port} cannot be opened: {reason}", "name another one"
