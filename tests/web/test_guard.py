@@ -200,6 +200,23 @@ def test_somebody_of_one_tenant_sees_nothing_of_another(shared: tuple[Stage, Thi
         assert "matched 0" in tom.get(path).text, path
 
 
+def test_what_is_anothers_is_told_in_the_words_for_what_is_nowhere(
+    shared: tuple[Stage, Things],
+) -> None:
+    """Neither advice nor a guess of a name tells somebody of one tenant what others have."""
+    stage, of = shared
+    tom = stage.visitor()
+    tom.log_in("tom")
+    nowhere = "x" * len(of.job)
+    for kind, theirs in (("jobs", of.job), ("runs", of.run), ("replays", of.batch)):
+        none = theirs.replace(of.job, nowhere) if kind == "runs" else nowhere
+        told = tom.part(f"/{kind}/{theirs}").text.replace(theirs, "ID")
+        assert tom.part(f"/{kind}/{none}").text.replace(none, "ID") == told, kind
+    assert "globex" not in tom.get("/jobs/mail").text
+    guesses = [tom.post(f"/jobs/{of.job}/delete", name=name) for name in ("hourly", "other")]
+    assert [answer.status_code for answer in guesses] == [404, 404]
+
+
 def test_every_answer_tells_browsers_what_they_may_do(opened: tuple[Stage, Things]) -> None:
     """The strict policy, no sniffing, no frame, nothing kept; on errors and scripts too."""
     stage, _ = opened

@@ -11,7 +11,7 @@ from werkzeug.exceptions import HTTPException
 
 from dynsched.bootstrap import Base
 from dynsched.domain.time_words import number
-from dynsched.errors import DynschedError, StoreError
+from dynsched.errors import DynschedError, NotFound, StoreError
 from dynsched_web import guard, htmx, showing
 from dynsched_web.api import Limits, api_blueprint
 from dynsched_web.config import WebConfig
@@ -103,7 +103,12 @@ TITLES = {
 def _refused(error: DynschedError) -> Any:
     if isinstance(error, StoreError):
         log.warning("%s %s: %s", request.method, request.path, error)
-    return _page(error.http_status, TITLES.get(error.http_status, "It failed"), str(error))
+    sentence = str(error)
+    asker = g.get("access")
+    if isinstance(error, NotFound) and asker is not None and asker.tenant is not None:
+        # The advice may name other tenants, and tells what is theirs from what is nowhere.
+        sentence = str(NotFound(error.kind, error.name))
+    return _page(error.http_status, TITLES.get(error.http_status, "It failed"), sentence)
 
 
 def _unknown(error: HTTPException) -> Any:
