@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+import pytest
+
 from dynsched.services.specs import CronSpec
 from dynsched_web.job_form import preview
 from tests.web.stage import Stage, staged
@@ -71,6 +73,15 @@ def test_a_form_that_is_wrong_comes_back_as_it_was_typed() -> None:
         assert 'value="61 * * * *"' in answer.text
         assert 'role="alert"' in answer.text
         assert stage.operations.find_id("acme", "report") is None
+
+
+@pytest.mark.parametrize("text", ["9" * 5_000, "-1", "²", "1e3", "1.5", "1000000001"])
+def test_what_is_no_whole_number_is_told_at_its_field(text: str) -> None:
+    """However it is written, and however long, the form comes back with the fault."""
+    with staged() as stage:
+        answer = stage.visitor().post("/jobs", **{**NEW, "max_attempts": text})
+        assert answer.status_code == 422
+        assert "is no whole number" in answer.text
 
 
 def test_what_is_not_touched_in_the_form_stays_secrets_too() -> None:

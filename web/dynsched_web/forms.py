@@ -13,6 +13,7 @@ from dynsched.errors import InvalidInput
 
 NO_LIMIT = "none"
 NUMBER_MAX = 10**9
+DIGITS_MAX = 20  # Python refuses to read thousands of them
 
 
 class Form:
@@ -42,7 +43,8 @@ class Form:
         text = self.text(name).replace(",", "")
         if not text:
             return None
-        if not (text.isascii() and text.isdecimal() and int(text) <= NUMBER_MAX):
+        digits = text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX
+        if not digits or int(text) > NUMBER_MAX:
             raise InvalidInput(name, f"{text[:40]!r} is no whole number", "give digits only")
         return int(text)
 
