@@ -34,6 +34,8 @@ def test_the_login_leads_to_no_other_site(tmp_path: Path) -> None:
             "//evil.example",
             "/\\evil.example",
             "javascript:x",
+            "//[",
+            "http://[evil",
         ):
             answer = stage.visitor().post("/login", name="ada", password=PASSWORD, next=goes_on)
             assert answer.headers["Location"] == "/"
