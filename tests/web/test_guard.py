@@ -231,6 +231,16 @@ def test_every_answer_tells_browsers_what_they_may_do(opened: tuple[Stage, Thing
     assert visitor.get("/").headers["Cache-Control"] == "no-store"
 
 
+def test_a_method_that_a_page_does_not_take_is_refused_with_those_that_it_takes(
+    opened: tuple[Stage, Things],
+) -> None:
+    """HTTP demands it, and a page of the console says so."""
+    answer = opened[0].visitor().client.open("/runs", method="DELETE")
+    assert answer.status_code == 405
+    assert "GET" in answer.headers["Allow"]
+    assert answer.mimetype == "text/html"
+
+
 def test_a_console_without_login_answers_to_its_own_names_only() -> None:
     """A stranger's name that was turned to this machine reads nothing."""
     with staged(hosts=("localhost", "127.0.0.1", "[::1]")) as stage:

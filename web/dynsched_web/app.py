@@ -6,14 +6,14 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, Response, g, render_template, request
+from flask import Flask, Response, g, make_response, render_template, request
 from werkzeug.exceptions import HTTPException
 
 from dynsched.bootstrap import Base
 from dynsched.domain.time_words import number
 from dynsched.errors import DynschedError, NotFound, StoreError
 from dynsched_web import guard, htmx, showing
-from dynsched_web.api import Limits, api_blueprint
+from dynsched_web.api import ROOT, Limits, api_blueprint, no_route
 from dynsched_web.config import WebConfig
 from dynsched_web.desk import NAME, desk, make_desk
 from dynsched_web.guard import SAFE_METHODS
@@ -115,10 +115,13 @@ def _unknown(error: HTTPException) -> Any:
     status = error.code or 500
     if status < 400:
         return error
+    if request.path.startswith(f"{ROOT}/"):
+        return no_route()  # a method of which the API's blueprint does not hear
     title = TITLES.get(status, error.name)
-    return _page(
-        status, title, error.description or f"The request ended with {number(status, 'x')}"
-    )
+    words = error.description or f"The request ended with {number(status, 'x')}"
+    answer = make_response(_page(status, title, words))
+    answer.headers.extend(one for one in error.get_headers() if one[0] != "Content-Type")
+    return answer
 
 
 def _broken(error: Exception) -> Any:
