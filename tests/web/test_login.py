@@ -68,6 +68,22 @@ def people_again(folder: Path) -> People:
     return People(folder / "people")
 
 
+def test_a_copied_cookie_opens_nothing_after_the_logout(tmp_path: Path) -> None:
+    """Whoever has it is out too; another session of the same person is not."""
+    with staged(login=True, people=people(tmp_path)) as stage:
+        ada, other, thief = stage.visitor(), stage.visitor(), stage.visitor()
+        ada.log_in("ada")
+        other.log_in("ada")
+        cookie = ada.client.get_cookie("dynsched")
+        assert cookie is not None
+        thief.client.set_cookie("dynsched", cookie.value)
+        assert thief.get("/runs").status_code == 200
+        assert ada.post("/logout").status_code == 303
+        assert thief.get("/runs").status_code == 302
+        assert thief.part("/runs").status_code == 401
+        assert other.get("/runs").status_code == 200
+
+
 def test_wrong_passwords_are_answered_alike_and_not_without_end(tmp_path: Path) -> None:
     """An unknown name sounds as a wrong password; after five tries there is a pause."""
     with staged(login=True, people=people(tmp_path)) as stage:

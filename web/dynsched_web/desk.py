@@ -16,7 +16,7 @@ from dynsched.services.health import Health
 from dynsched.services.operations import Operations
 from dynsched.services.views import Views
 from dynsched_web.config import WebConfig
-from dynsched_web.login import LoginLimit
+from dynsched_web.login import Ended, LoginLimit
 from dynsched_web.reading import Reading
 
 T = TypeVar("T")
@@ -35,6 +35,7 @@ class Desk:
         views: all that can be read; they do not ask who reads, see `dynsched_web.scope`.
         reading: shares what is read, and bounds how long it is waited for.
         limit: bounds how often a password may be tried.
+        ended: sessions of those who have logged out.
         htmx: the script that refreshes pages is there.
     """
 
@@ -43,6 +44,7 @@ class Desk:
     views: Views
     reading: Reading
     limit: LoginLimit
+    ended: Ended
     htmx: bool
 
 
@@ -54,6 +56,7 @@ def make_desk(base: Base, config: WebConfig, *, htmx: bool) -> Desk:
         build_views(base, read_only=config.access.read_only),
         Reading(base.clock, fresh=config.fresh, patience=config.patience),
         LoginLimit(base.clock),
+        Ended(),
         htmx,
     )
 
