@@ -99,6 +99,20 @@ def test_what_is_not_touched_in_the_form_stays_secrets_too() -> None:
         assert "hunter2" in (after.payload or "")
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"queue": "no queue"}, {"tags": f"team={'x' * 5_000}"}, {"max_attempts": "0"}]
+)
+def test_a_form_that_is_refused_changes_nothing_of_the_job(wrong: dict[str, str]) -> None:
+    """Its schedule neither, though that was good: the form comes back, and says what is wrong."""
+    with staged() as stage:
+        job_id = made(stage)
+        before = stage.operations.get_job(job_id)
+        fields = fields_on(stage.visitor().get(f"/jobs/{job_id}/edit").text)
+        fields |= {"expr": "0 4 * * *", **wrong}
+        assert stage.visitor().post(f"/jobs/{job_id}/edit", **fields).status_code == 422
+        assert stage.operations.get_job(job_id) == before
+
+
 def test_a_changed_schedule_makes_one_new_generation() -> None:
     """The edit goes through the verb that loses and doubles nothing."""
     with staged() as stage:
