@@ -123,3 +123,14 @@ def test_a_run_is_cancelled_replayed_discarded_and_restored_from_its_page() -> N
             assert answer.status_code == 303, path
             assert said in ada.get(answer.headers["Location"]).text
         assert "via web" in ada.get(f"/runs/{run_id}").text or "web" in ada.get("/audit").text
+
+
+def test_a_discard_that_stops_halfway_says_how_far_it_came() -> None:
+    """One of the ticked runs is dead no more: those before it are gone, those behind it not."""
+    with staged() as stage:
+        first, lively, last = stage.run("bad@"), stage.run(), stage.run("bad@")
+        answer = stage.visitor().post("/dlq/discard", run=[first, lively, last], count="3")
+        assert answer.status_code == 409
+        assert "1 of 3 runs are discarded, then it stopped" in answer.text
+        hidden = [stage.operations.get_run(run_id).hidden for run_id in (first, lively, last)]
+        assert hidden == [True, False, False]
