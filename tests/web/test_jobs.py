@@ -113,6 +113,17 @@ def test_a_form_that_is_refused_changes_nothing_of_the_job(wrong: dict[str, str]
         assert stage.operations.get_job(job_id) == before
 
 
+@pytest.mark.parametrize("nothing", ["", "null"])
+def test_a_payload_is_not_said_to_be_gone_while_it_stays(nothing: str) -> None:
+    """An edit cannot take it away, so the form says what to give instead."""
+    with staged() as stage:
+        job_id = made(stage)
+        fields = fields_on(stage.visitor().get(f"/jobs/{job_id}/edit").text)
+        answer = stage.visitor().post(f"/jobs/{job_id}/edit", **{**fields, "payload": nothing})
+        assert answer.status_code == 422
+        assert "give {} for an empty one" in answer.text
+
+
 def test_a_changed_schedule_makes_one_new_generation() -> None:
     """The edit goes through the verb that loses and doubles nothing."""
     with staged() as stage:

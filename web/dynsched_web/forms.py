@@ -30,6 +30,10 @@ class Form:
         """Return a field's text without blanks around it."""
         return self._fields.get(name, default).strip()
 
+    def sent(self, name: str) -> bool:
+        """Return whether a field is there, empty or not."""
+        return name in self._fields
+
     def ticked(self, name: str) -> bool:
         """Return whether a box is ticked."""
         return self._fields.get(name, "") not in ("", "off")
