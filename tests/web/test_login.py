@@ -84,6 +84,22 @@ def test_a_copied_cookie_opens_nothing_after_the_logout(tmp_path: Path) -> None:
         assert other.get("/runs").status_code == 200
 
 
+def test_who_is_not_let_in_does_not_make_the_store_be_read_again(tmp_path: Path) -> None:
+    """What is kept for all visitors stays kept, whatever a stranger sends; a change ends it."""
+    with staged(login=True, people=people(tmp_path)) as stage:
+        reading = stage.app.extensions["dynsched"].reading
+        assert reading.get("q", lambda: "old").value == "old"
+        stranger, job = stage.visitor(), stage.job()
+        stranger.post(f"/jobs/{job}/pause", csrf="x")
+        stranger.log_in("ada", "wrong")
+        stranger.client.post(f"/api/v1/jobs/{job}/pause", json={})
+        assert reading.get("q", lambda: "new").value == "old"
+        ada = stage.visitor()
+        ada.log_in("ada")
+        assert ada.post(f"/jobs/{job}/pause", reason="why").status_code == 303
+        assert reading.get("q", lambda: "new").value == "new"
+
+
 def test_wrong_passwords_are_answered_alike_and_not_without_end(tmp_path: Path) -> None:
     """An unknown name sounds as a wrong password; after five tries there is a pause."""
     with staged(login=True, people=people(tmp_path)) as stage:

@@ -16,7 +16,7 @@ from dynsched_web import guard, htmx, showing
 from dynsched_web.api import ROOT, Limits, api_blueprint, no_route
 from dynsched_web.config import WebConfig
 from dynsched_web.desk import NAME, desk, make_desk
-from dynsched_web.guard import SAFE_METHODS
+from dynsched_web.guard import API, SAFE_METHODS
 from dynsched_web.login import TOKEN_BYTES
 from dynsched_web.pages import (
     dlq,
@@ -34,6 +34,7 @@ from dynsched_web.proxies import BasePath, Proxies
 log = logging.getLogger("dynsched.web")
 
 SCRIPT = "vendor/htmx.min.js"
+NOT_LET_IN = frozenset({401, 429})
 FORM_BYTES_MAX = 2 * 1024 * 1024
 PAGES = (overview, runs, jobs, job_forms, dlq, replays, store, probes, session)
 
@@ -75,8 +76,12 @@ def create_app(base: Base, config: WebConfig) -> Flask:
 
 
 def _forget(response: Response) -> Response:
-    """Let nobody see an answer from before a change."""
-    if request.method not in SAFE_METHODS:
+    """Let nobody see an answer from before a change.
+
+    Who was not let in has changed nothing, and shall not make the store be read again for all.
+    """
+    let_in = g.get("access") is not None or request.blueprint == API
+    if request.method not in SAFE_METHODS and let_in and response.status_code not in NOT_LET_IN:
         desk().reading.forget()
     return response
 
