@@ -200,6 +200,20 @@ def test_somebody_of_one_tenant_sees_nothing_of_another(shared: tuple[Stage, Thi
         assert "matched 0" in tom.get(path).text, path
 
 
+def test_the_overview_of_one_tenant_counts_nothing_of_others(
+    shared: tuple[Stage, Things],
+) -> None:
+    """Levels and charts are of the whole store, as `/metrics` is, and lead to other figures."""
+    stage, _ = shared
+    tom, ada = stage.visitor(), stage.visitor()
+    tom.log_in("tom")
+    ada.log_in("ada")
+    for words in ("Is it on time?", 'aria-label="Levels"', 'aria-label="Charts"'):
+        assert words in ada.get("/").text, words
+        assert words not in tom.get("/").text, words
+    assert "Top error groups" in tom.get("/").text
+
+
 def test_what_is_anothers_is_told_in_the_words_for_what_is_nowhere(
     shared: tuple[Stage, Things],
 ) -> None:
