@@ -133,3 +133,23 @@ def test_pages_are_whole_without_javascript(shown: Site, visit: Open) -> None:
     page.get_by_role("button", name="Filter").click()
     page.get_by_role("button", name="Preview the replay").first.click()
     expect(page.get_by_role("heading", name="Preview of a replay")).to_be_visible()
+
+
+def test_what_can_be_done_follows_the_state_unless_a_hand_is_on_it(site: Site, visit: Open) -> None:
+    """A replay that has ended offers no pause; an open form is left alone, and told of."""
+    page = visit(f"{site.url}/replays/{site.stage.draft()}")
+    page.locator(".confirm input[name=reason]").fill("mended")
+    page.get_by_role("button", name="Replay 5 runs").click()
+    expect(page.get_by_text("Pause…")).to_be_visible()
+    page.evaluate("window.mine = 1")
+    page.get_by_text("Abort…").click()
+    site.stage.step()
+    site.stage.step()
+    page.evaluate(REFRESH.replace("rows", "page"))
+    expect(page.locator("#trouble")).to_contain_text("The state has changed")
+    expect(page.get_by_text("Abort…")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.evaluate("document.activeElement.blur()")
+    expect(page.get_by_text("Abort…")).to_have_count(0)
+    expect(page.locator("#trouble")).to_be_hidden()
+    assert page.evaluate("window.mine") == 1

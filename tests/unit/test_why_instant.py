@@ -370,3 +370,11 @@ def test_generations_that_left_the_row_still_judge_their_instants(world: World) 
     assert why_at(world, job, at("10:00")).cause is Cause.DONE
     assert why_at(world, job, at("09:30")).cause is Cause.NEVER_NAMED
     assert why_at(world, job, datetime(2026, 3, 1, tzinfo=UTC)).cause is Cause.BEFORE_CREATION
+
+
+@pytest.mark.parametrize(
+    "end", [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC, microsecond=0)]
+)
+def test_the_first_and_the_last_instant_of_all_are_explained(world: World, end: datetime) -> None:
+    """What no calendar goes beyond is an instant like others."""
+    assert why_at(world, world.job(schedule=HOURLY), end).headline

@@ -200,6 +200,37 @@ def test_somebody_of_one_tenant_sees_nothing_of_another(shared: tuple[Stage, Thi
         assert "matched 0" in tom.get(path).text, path
 
 
+def test_the_overview_of_one_tenant_counts_nothing_of_others(
+    shared: tuple[Stage, Things],
+) -> None:
+    """Levels and charts are of the whole store, as `/metrics` is, and lead to other figures."""
+    stage, _ = shared
+    tom, ada = stage.visitor(), stage.visitor()
+    tom.log_in("tom")
+    ada.log_in("ada")
+    for words in ("Is it on time?", 'aria-label="Levels"', 'aria-label="Charts"'):
+        assert words in ada.get("/").text, words
+        assert words not in tom.get("/").text, words
+    assert "Top error groups" in tom.get("/").text
+
+
+def test_what_is_anothers_is_told_in_the_words_for_what_is_nowhere(
+    shared: tuple[Stage, Things],
+) -> None:
+    """Neither advice nor a guess of a name tells somebody of one tenant what others have."""
+    stage, of = shared
+    tom = stage.visitor()
+    tom.log_in("tom")
+    nowhere = "x" * len(of.job)
+    for kind, theirs in (("jobs", of.job), ("runs", of.run), ("replays", of.batch)):
+        none = theirs.replace(of.job, nowhere) if kind == "runs" else nowhere
+        told = tom.part(f"/{kind}/{theirs}").text.replace(theirs, "ID")
+        assert tom.part(f"/{kind}/{none}").text.replace(none, "ID") == told, kind
+    assert "globex" not in tom.get("/jobs/mail").text
+    guesses = [tom.post(f"/jobs/{of.job}/delete", name=name) for name in ("hourly", "other")]
+    assert [answer.status_code for answer in guesses] == [404, 404]
+
+
 def test_every_answer_tells_browsers_what_they_may_do(opened: tuple[Stage, Things]) -> None:
     """The strict policy, no sniffing, no frame, nothing kept; on errors and scripts too."""
     stage, _ = opened
@@ -212,6 +243,16 @@ def test_every_answer_tells_browsers_what_they_may_do(opened: tuple[Stage, Thing
         assert "frame-ancestors 'none'" in policy
         assert headers["X-Content-Type-Options"] == "nosniff"
     assert visitor.get("/").headers["Cache-Control"] == "no-store"
+
+
+def test_a_method_that_a_page_does_not_take_is_refused_with_those_that_it_takes(
+    opened: tuple[Stage, Things],
+) -> None:
+    """HTTP demands it, and a page of the console says so."""
+    answer = opened[0].visitor().client.open("/runs", method="DELETE")
+    assert answer.status_code == 405
+    assert "GET" in answer.headers["Allow"]
+    assert answer.mimetype == "text/html"
 
 
 def test_a_console_without_login_answers_to_its_own_names_only() -> None:

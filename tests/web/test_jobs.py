@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+import pytest
+
 from dynsched.services.specs import CronSpec
 from dynsched_web.job_form import preview
 from tests.web.stage import Stage, staged
@@ -73,6 +75,15 @@ def test_a_form_that_is_wrong_comes_back_as_it_was_typed() -> None:
         assert stage.operations.find_id("acme", "report") is None
 
 
+@pytest.mark.parametrize("text", ["9" * 5_000, "-1", "²", "1e3", "1.5", "1000000001"])
+def test_what_is_no_whole_number_is_told_at_its_field(text: str) -> None:
+    """However it is written, and however long, the form comes back with the fault."""
+    with staged() as stage:
+        answer = stage.visitor().post("/jobs", **{**NEW, "max_attempts": text})
+        assert answer.status_code == 422
+        assert "is no whole number" in answer.text
+
+
 def test_what_is_not_touched_in_the_form_stays_secrets_too() -> None:
     """The form shows *** for a secret; sending it back changes neither it nor the schedule."""
     with staged() as stage:
@@ -86,6 +97,31 @@ def test_what_is_not_touched_in_the_form_stays_secrets_too() -> None:
         assert after.queue == "slow"
         assert after.generations == before.generations
         assert "hunter2" in (after.payload or "")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"queue": "no queue"}, {"tags": f"team={'x' * 5_000}"}, {"max_attempts": "0"}]
+)
+def test_a_form_that_is_refused_changes_nothing_of_the_job(wrong: dict[str, str]) -> None:
+    """Its schedule neither, though that was good: the form comes back, and says what is wrong."""
+    with staged() as stage:
+        job_id = made(stage)
+        before = stage.operations.get_job(job_id)
+        fields = fields_on(stage.visitor().get(f"/jobs/{job_id}/edit").text)
+        fields |= {"expr": "0 4 * * *", **wrong}
+        assert stage.visitor().post(f"/jobs/{job_id}/edit", **fields).status_code == 422
+        assert stage.operations.get_job(job_id) == before
+
+
+@pytest.mark.parametrize("nothing", ["", "null"])
+def test_a_payload_is_not_said_to_be_gone_while_it_stays(nothing: str) -> None:
+    """An edit cannot take it away, so the form says what to give instead."""
+    with staged() as stage:
+        job_id = made(stage)
+        fields = fields_on(stage.visitor().get(f"/jobs/{job_id}/edit").text)
+        answer = stage.visitor().post(f"/jobs/{job_id}/edit", **{**fields, "payload": nothing})
+        assert answer.status_code == 422
+        assert "give {} for an empty one" in answer.text
 
 
 def test_a_changed_schedule_makes_one_new_generation() -> None:

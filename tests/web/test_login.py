@@ -34,6 +34,8 @@ def test_the_login_leads_to_no_other_site(tmp_path: Path) -> None:
             "//evil.example",
             "/\\evil.example",
             "javascript:x",
+            "//[",
+            "http://[evil",
         ):
             answer = stage.visitor().post("/login", name="ada", password=PASSWORD, next=goes_on)
             assert answer.headers["Location"] == "/"
@@ -64,6 +66,38 @@ def test_a_login_begins_a_session_of_its_own(tmp_path: Path) -> None:
 def people_again(folder: Path) -> People:
     """Return the people of a folder that has them already."""
     return People(folder / "people")
+
+
+def test_a_copied_cookie_opens_nothing_after_the_logout(tmp_path: Path) -> None:
+    """Whoever has it is out too; another session of the same person is not."""
+    with staged(login=True, people=people(tmp_path)) as stage:
+        ada, other, thief = stage.visitor(), stage.visitor(), stage.visitor()
+        ada.log_in("ada")
+        other.log_in("ada")
+        cookie = ada.client.get_cookie("dynsched")
+        assert cookie is not None
+        thief.client.set_cookie("dynsched", cookie.value)
+        assert thief.get("/runs").status_code == 200
+        assert ada.post("/logout").status_code == 303
+        assert thief.get("/runs").status_code == 302
+        assert thief.part("/runs").status_code == 401
+        assert other.get("/runs").status_code == 200
+
+
+def test_who_is_not_let_in_does_not_make_the_store_be_read_again(tmp_path: Path) -> None:
+    """What is kept for all visitors stays kept, whatever a stranger sends; a change ends it."""
+    with staged(login=True, people=people(tmp_path)) as stage:
+        reading = stage.app.extensions["dynsched"].reading
+        assert reading.get("q", lambda: "old").value == "old"
+        stranger, job = stage.visitor(), stage.job()
+        stranger.post(f"/jobs/{job}/pause", csrf="x")
+        stranger.log_in("ada", "wrong")
+        stranger.client.post(f"/api/v1/jobs/{job}/pause", json={})
+        assert reading.get("q", lambda: "new").value == "old"
+        ada = stage.visitor()
+        ada.log_in("ada")
+        assert ada.post(f"/jobs/{job}/pause", reason="why").status_code == 303
+        assert reading.get("q", lambda: "new").value == "new"
 
 
 def test_wrong_passwords_are_answered_alike_and_not_without_end(tmp_path: Path) -> None:

@@ -176,6 +176,26 @@ def test_a_visitor_sees_what_they_may_not_do_and_why() -> None:
         assert f'action="/runs/{run_id}/replay"' not in page
 
 
+@pytest.mark.parametrize(
+    "name", ["run_id", "job_id", "batch_id", "endpoint", "self", "_anchor", "_scheme", "_external"]
+)
+def test_a_name_in_an_address_means_nothing_to_the_console_itself(stage: Stage, name: str) -> None:
+    """Whatever somebody puts into a link, the page is shown, and its own links stay here."""
+    for path in {*PAGES, f"/jobs/{stage.job()}"}:
+        mark = "&" if "?" in path else "?"
+        answer = stage.visitor().get(f"{path}{mark}{name}=javascript")
+        assert answer.status_code == 200, path
+        assert "//localhost" not in answer.text, path
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+def test_the_ends_of_the_calendar_are_shown_in_each_zone(stage: Stage, zone: str) -> None:
+    """An instant that a zone's clock cannot show is shown in UTC."""
+    for at in ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"):
+        answer = stage.visitor().get(f"/jobs/{stage.job()}/why?at={at}&tz={zone}")
+        assert answer.status_code == 200, at
+
+
 def test_unknown_things_are_told_in_a_page_of_the_console(stage: Stage) -> None:
     """A wrong address, run, job or batch is answered with 404 and a way on."""
     for path in (

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from tests.web.stage import Stage, Visitor, staged
+from dynsched_web.pages.replays import LIMIT
+from tests.web.stage import Stage, Visitor, people, staged
 
 
 def previewed(visitor: Visitor, **fields: str) -> str:
@@ -123,3 +125,28 @@ def test_a_run_is_cancelled_replayed_discarded_and_restored_from_its_page() -> N
             assert answer.status_code == 303, path
             assert said in ada.get(answer.headers["Location"]).text
         assert "via web" in ada.get(f"/runs/{run_id}").text or "web" in ada.get("/audit").text
+
+
+def test_a_discard_that_stops_halfway_says_how_far_it_came() -> None:
+    """One of the ticked runs is dead no more: those before it are gone, those behind it not."""
+    with staged() as stage:
+        first, lively, last = stage.run("bad@"), stage.run(), stage.run("bad@")
+        answer = stage.visitor().post("/dlq/discard", run=[first, lively, last], count="3")
+        assert answer.status_code == 409
+        assert "1 of 3 runs are discarded, then it stopped" in answer.text
+        hidden = [stage.operations.get_run(run_id).hidden for run_id in (first, lively, last)]
+        assert hidden == [True, False, False]
+
+
+def test_somebody_of_one_tenant_finds_replays_behind_a_page_of_others(tmp_path: Path) -> None:
+    """However many others have made since, the list is not said to be empty."""
+    with staged(login=True, people=people(tmp_path)) as stage:
+        stage.run("bad@", tenant="acme")
+        mine = stage.draft("tenant:acme")
+        stage.run("bad@", tenant="globex")
+        for _ in range(LIMIT + 1):
+            stage.clock.step(seconds=1)
+            stage.draft("tenant:globex")
+        tom = stage.visitor()
+        tom.log_in("tom")
+        assert f"/replays/{mine}" in tom.get("/replays").text

@@ -74,3 +74,14 @@ def test_what_is_wrong_with_a_request_of_the_api_is_never_answered_with_a_page(
         answer = client.open(ROOT + path, method=method, headers=headers)
         assert (answer.status_code, answer.mimetype) == (status, TYPE), path
     assert client.get("/nothing").mimetype == "text/html"
+
+
+@pytest.mark.parametrize(("path", "status"), [("/jobs", 405), ("/nothing", 404)])
+def test_a_method_that_nobody_knows_is_answered_in_the_apis_form_too(
+    scene: Scene, path: str, status: int
+) -> None:
+    """A program that reads problems can read this one, and what the path takes."""
+    answer = console(scene).test_client().open(ROOT + path, method="PROPFIND")
+    assert (answer.status_code, answer.mimetype) == (status, TYPE)
+    assert answer.headers.get("Allow") == ("GET, HEAD, POST" if status == 405 else None)
+    assert answer.headers["Cache-Control"] == "no-store"

@@ -6,17 +6,17 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, Response, g, render_template, request
+from flask import Flask, Response, g, make_response, render_template, request
 from werkzeug.exceptions import HTTPException
 
 from dynsched.bootstrap import Base
 from dynsched.domain.time_words import number
-from dynsched.errors import DynschedError, StoreError
+from dynsched.errors import DynschedError, NotFound, StoreError
 from dynsched_web import guard, htmx, showing
-from dynsched_web.api import Limits, api_blueprint
+from dynsched_web.api import ROOT, Limits, api_blueprint, no_route
 from dynsched_web.config import WebConfig
 from dynsched_web.desk import NAME, desk, make_desk
-from dynsched_web.guard import SAFE_METHODS
+from dynsched_web.guard import API, SAFE_METHODS
 from dynsched_web.login import TOKEN_BYTES
 from dynsched_web.pages import (
     dlq,
@@ -35,6 +35,7 @@ from dynsched_web.proxies import BasePath, Proxies
 log = logging.getLogger("dynsched.web")
 
 SCRIPT = "vendor/htmx.min.js"
+NOT_LET_IN = frozenset({401, 429})
 FORM_BYTES_MAX = 2 * 1024 * 1024
 PAGES = (overview, runs, jobs, job_forms, dlq, replays, store, probes, session, oidc)
 
@@ -76,8 +77,12 @@ def create_app(base: Base, config: WebConfig) -> Flask:
 
 
 def _forget(response: Response) -> Response:
-    """Let nobody see an answer from before a change."""
-    if request.method not in SAFE_METHODS:
+    """Let nobody see an answer from before a change.
+
+    Who was not let in has changed nothing, and shall not make the store be read again for all.
+    """
+    let_in = g.get("access") is not None or request.blueprint == API
+    if request.method not in SAFE_METHODS and let_in and response.status_code not in NOT_LET_IN:
         desk().reading.forget()
     return response
 
@@ -104,17 +109,25 @@ TITLES = {
 def _refused(error: DynschedError) -> Any:
     if isinstance(error, StoreError):
         log.warning("%s %s: %s", request.method, request.path, error)
-    return _page(error.http_status, TITLES.get(error.http_status, "It failed"), str(error))
+    sentence = str(error)
+    asker = g.get("access")
+    if isinstance(error, NotFound) and asker is not None and asker.tenant is not None:
+        # The advice may name other tenants, and tells what is theirs from what is nowhere.
+        sentence = str(NotFound(error.kind, error.name))
+    return _page(error.http_status, TITLES.get(error.http_status, "It failed"), sentence)
 
 
 def _unknown(error: HTTPException) -> Any:
     status = error.code or 500
     if status < 400:
         return error
+    if request.path.startswith(f"{ROOT}/"):
+        return no_route()  # a method of which the API's blueprint does not hear
     title = TITLES.get(status, error.name)
-    return _page(
-        status, title, error.description or f"The request ended with {number(status, 'x')}"
-    )
+    words = error.description or f"The request ended with {number(status, 'x')}"
+    answer = make_response(_page(status, title, words))
+    answer.headers.extend(one for one in error.get_headers() if one[0] != "Content-Type")
+    return answer
 
 
 def _broken(error: Exception) -> Any:

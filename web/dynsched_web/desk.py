@@ -18,7 +18,7 @@ from dynsched.services.health import Health
 from dynsched.services.operations import Operations
 from dynsched.services.views import Views
 from dynsched_web.config import WebConfig
-from dynsched_web.login import LoginLimit
+from dynsched_web.login import Ended, LoginLimit
 from dynsched_web.reading import Reading
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Desk:
         reading: shares what is read, and bounds how long it is waited for.
         limit: bounds how often a password may be tried.
         provider: of logins by OIDC; None is none.
+        ended: sessions of those who have logged out.
         htmx: the script that refreshes pages is there.
     """
 
@@ -50,6 +51,7 @@ class Desk:
     reading: Reading
     limit: LoginLimit
     provider: Provider | None
+    ended: Ended
     htmx: bool
 
 
@@ -62,6 +64,7 @@ def make_desk(base: Base, config: WebConfig, *, htmx: bool) -> Desk:
         Reading(base.clock, fresh=config.fresh, patience=config.patience),
         LoginLimit(base.clock),
         _provider(config, base.clock),
+        Ended(),
         htmx,
     )
 

@@ -13,6 +13,7 @@ from dynsched.errors import InvalidInput
 
 NO_LIMIT = "none"
 NUMBER_MAX = 10**9
+DIGITS_MAX = 20  # Python refuses to read thousands of them
 
 
 class Form:
@@ -29,6 +30,10 @@ class Form:
         """Return a field's text without blanks around it."""
         return self._fields.get(name, default).strip()
 
+    def sent(self, name: str) -> bool:
+        """Return whether a field is there, empty or not."""
+        return name in self._fields
+
     def ticked(self, name: str) -> bool:
         """Return whether a box is ticked."""
         return self._fields.get(name, "") not in ("", "off")
@@ -42,7 +47,8 @@ class Form:
         text = self.text(name).replace(",", "")
         if not text:
             return None
-        if not (text.isascii() and text.isdecimal() and int(text) <= NUMBER_MAX):
+        digits = text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX
+        if not digits or int(text) > NUMBER_MAX:
             raise InvalidInput(name, f"{text[:40]!r} is no whole number", "give digits only")
         return int(text)
 

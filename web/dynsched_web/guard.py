@@ -66,7 +66,7 @@ def _admit() -> AnyResponse | None:
     _check_host(config.hosts)
     if request.blueprint == API:
         return None
-    g.access = who_asks(request, config, desk().base.clock)
+    g.access = who_asks(request, config, desk().base.clock, desk().ended)
     if request.endpoint is None:
         return None
     if request.method not in SAFE_METHODS:

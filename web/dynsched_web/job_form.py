@@ -295,6 +295,8 @@ def edits_of(form: Form, before: Mapping[str, str], policies: Policies) -> dict[
         changes["target"] = target_of(form)
     if differs(form, before, ("payload",)):
         changes["payload"] = payload_of(form)
+        if changes["payload"] is None and form.sent("payload"):  # an edit would let it stay
+            raise InvalidInput("payload", "it cannot be taken away", "give {} for an empty one")
     if differs(form, before, ("queue",)):
         changes["queue"] = form.text("queue")
     if differs(form, before, ("priority",)):

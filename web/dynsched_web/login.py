@@ -70,6 +70,28 @@ class LoginLimit:
         return 0.0 if len(recent) < tries else WINDOW_S - (now - recent[-tries])
 
 
+class Ended:
+    """Sessions that were ended before their time: a copy of their cookie opens nothing.
+
+    It holds for one process; what it remembers is bounded, the oldest goes first.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tokens: OrderedDict[str, None] = OrderedDict()
+
+    def add(self, token: object) -> None:
+        """End the session with this token."""
+        with self._lock:
+            self._tokens[str(token)] = None
+            while len(self._tokens) > REMEMBERED:
+                self._tokens.popitem(last=False)
+
+    def __contains__(self, token: object) -> bool:
+        """Return whether the session with this token was ended."""
+        return str(token) in self._tokens
+
+
 def access_for(person: Person, config: WebConfig) -> Access:
     """Return what a person may do here: no more than the console itself."""
     own = config.access
@@ -78,7 +100,7 @@ def access_for(person: Person, config: WebConfig) -> Access:
     return replace(own, actor=person.name, role=role, tenant=tenant, via="web")
 
 
-def who_asks(request: Request, config: WebConfig, clock: Clock) -> Access | None:
+def who_asks(request: Request, config: WebConfig, clock: Clock, ended: Ended) -> Access | None:
     """Return who asks; None for somebody who has to log in."""
     if not config.login:
         return replace(config.access, via="web")
@@ -91,9 +113,8 @@ def who_asks(request: Request, config: WebConfig, clock: Clock) -> Access | None
     person = _logged_in(name, config)
     if person is None or not hmac.compare_digest(str(session.get("mark")), person.mark):
         return None
-    if clock.now() - from_ms(since) >= config.session:
-        return None
-    return access_for(person, config)
+    over = session.get("csrf") in ended or clock.now() - from_ms(since) >= config.session
+    return None if over else access_for(person, config)
 
 
 def _logged_in(name: str, config: WebConfig) -> Person | None:

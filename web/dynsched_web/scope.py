@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dynsched.domain.access import Access
+from dynsched.domain.batch import Batch
 from dynsched.domain.filters import Filter, parse, term_text
 from dynsched.domain.vocabulary import Vocabulary
 from dynsched.errors import Forbidden, NotFound
+from dynsched.services.search import Found
+from dynsched.services.views import Views
+
+LOOKED_MAX = 2_000  # batches that one page of somebody of one tenant passes
+PAGE = 200
 
 
 def scoped(text: str, vocabulary: Vocabulary, access: Access) -> Filter:
@@ -41,3 +47,36 @@ def check_whole(access: Access) -> None:
             f"this page is about the whole store, and {access.actor} may see tenant"
             f" {access.tenant} only"
         )
+
+
+def seen_batches(
+    views: Views, tenant: str | None, *, limit: int, cursor: str | None
+) -> Found[Batch]:
+    """Return a page of the batches that somebody may see, newest first.
+
+    Args:
+        views: reads them.
+        tenant: the only one all of whose runs are shown; None is all.
+        limit: at most so many.
+        cursor: goes on behind a page.
+    """
+    if tenant is None:
+        return views.batches(limit=limit, cursor=cursor)
+    items: list[Batch] = []
+    examined, more = 0, True
+    while more and len(items) < limit and examined < LOOKED_MAX:
+        page = views.batches(limit=PAGE, cursor=cursor)
+        more = page.cursor is not None
+        for number, batch in enumerate(page.items, 1):
+            examined, cursor = examined + 1, batch.batch_id
+            if batch.tenant == tenant:
+                items.append(batch)
+            if len(items) == limit:
+                more = more or number < len(page.items)
+                break
+    return Found(
+        items=tuple(items),
+        matched=len(items),
+        examined=examined,
+        cursor=cursor if more else None,
+    )

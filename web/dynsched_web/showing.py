@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from flask import Flask, g, render_template, request, session, url_for
 from markupsafe import Markup
@@ -22,6 +23,7 @@ from dynsched_web.wishes import REFRESHES, THEMES, Wishes, wishes_of
 
 TEXT_MAX = 20_000  # characters of one text on a page
 SHORT_MAX = 160
+QUERY_SAFE = "!$'()*,/:;?@"  # what an address may hold as it is, so that a filter stays readable
 NEAR = timedelta(hours=20)
 MARKS = {
     "ready": "◦", "leased": "▸", "failed": "↻", "done": "✓", "dead": "✕", "cancelled": "⊘",
@@ -155,7 +157,10 @@ def page_url(**changes: object) -> str:
     kept = {name: value for name, value in arguments.items() if value not in (None, "", [])}
     if request.endpoint is None or request.method != "GET":
         return url_for("overview.show_overview")
-    return url_for(request.endpoint, **(request.view_args or {}), **kept)
+    # Names in an address are a stranger's: to `url_for` some would mean something else.
+    path = url_for(request.endpoint, **(request.view_args or {}))
+    query = urlencode(kept, doseq=True, safe=QUERY_SAFE)
+    return f"{path}?{query}" if query else path
 
 
 def show(template: str, part: str, **values: object) -> Any:

@@ -41,8 +41,11 @@ class Wishes:
         return zone_clock(self.zone).info
 
     def local(self, instant: datetime) -> datetime:
-        """Return an instant as clocks of the zone show it."""
-        return instant.astimezone(self.info)
+        """Return an instant as clocks of the zone show it, in UTC where no calendar has that."""
+        try:
+            return instant.astimezone(self.info)
+        except OverflowError:  # the first hours of the year 1, the last of 9999
+            return instant
 
 
 def known_zone(name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from dynsched.domain.audit import AuditOutcome
 from dynsched.domain.explanation import Cause, Explanation, Finding
@@ -31,6 +31,8 @@ from dynsched.storage.runs import Attempt
 
 __all__ = ["Cause", "Explanation", "WhyViews"]
 
+EARLIEST = datetime.min.replace(tzinfo=UTC) + timedelta(seconds=1)
+"""The first instant which has one before it, and some room."""
 CLOSING = Settings().close_after
 """How long after its end a minute may still be served: the services' default."""
 MESSAGE_LENGTH = 200  # characters of an attempt's error that the timeline repeats
@@ -280,5 +282,5 @@ def _named_within(job: Job | Unreadable, at: datetime) -> datetime:
     schedule = None if isinstance(job, Unreadable) else job.schedule
     if schedule is None or isinstance(schedule, BrokenSchedule) or at.microsecond:
         return at
-    named = schedule.next_after(at - timedelta(milliseconds=1))
+    named = schedule.next_after(max(at, EARLIEST) - timedelta(milliseconds=1))
     return named if named is not None and named - at < timedelta(seconds=1) else at

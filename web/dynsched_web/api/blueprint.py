@@ -161,6 +161,14 @@ def _unknown(**_: str) -> Response:
     raise Refused(405, "no_such_method", detail, {"Allow": allowed})
 
 
+def no_route() -> Response:
+    """Return the answer to a request that came to no route, for an application that caught it."""
+    try:
+        return _unknown()
+    except Refused as error:
+        return _sealed(problem_response(error))
+
+
 def _path(given: Mapping[str, str]) -> Mapping[str, str]:
     """Return what stands at the places of the path.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynsched.domain.batch import BREAKER, RATE, Batch
+from dynsched.domain.batch import BREAKER, RATE
 from dynsched.domain.batch_entry import Outcome
 from dynsched.domain.filters import GROUPS
 from dynsched.domain.job import Priority
@@ -12,15 +12,13 @@ from dynsched.services.batch_documents import (
     batch_entry_document,
 )
 from dynsched.services.documents import Document
-from dynsched.services.search import Found
 from dynsched_web.api import answers, bodies
 from dynsched_web.api.route import FILTER, PAGING, WHY, Call, Routes, page_document
 from dynsched_web.api.schema import NUMBER, TRUTH, fields, orelse_null, whole, word
-from dynsched_web.api.scope import own_batch, scoped, sees
+from dynsched_web.api.scope import own_batch, scoped
+from dynsched_web.scope import seen_batches
 
 ROUTES = Routes("replays")
-LOOKED_MAX = 2_000  # batches that one page of a bearer of one tenant passes
-PAGE = 200
 BIG = 1_000_000
 RATE_BODY = orelse_null({**NUMBER, "description": "Runs a second; null is no limit."})
 
@@ -28,31 +26,8 @@ RATE_BODY = orelse_null({**NUMBER, "description": "Runs a second; null is no lim
 @ROUTES.route("GET", "/replays", answer=answers.BATCHES, query=PAGING)
 def list_replays(call: Call) -> Document:
     """List replay batches, newest first."""
-    found = call.views.batches(**call.page) if call.access.tenant is None else _own(call)
+    found = seen_batches(call.views, call.access.tenant, **call.page)
     return page_document(found, [batch_document(batch) for batch in found.items])
-
-
-def _own(call: Call) -> Found[Batch]:
-    """Return a page of the batches all runs of which are the bearer's."""
-    limit, cursor = call.query["limit"], call.query.get("cursor")
-    items: list[Batch] = []
-    examined, more = 0, True
-    while more and len(items) < limit and examined < LOOKED_MAX:
-        page = call.views.batches(limit=PAGE, cursor=cursor)
-        more = page.cursor is not None
-        for number, batch in enumerate(page.items, 1):
-            examined, cursor = examined + 1, batch.batch_id
-            if sees(call, batch):
-                items.append(batch)
-            if len(items) == limit:
-                more = more or number < len(page.items)
-                break
-    return Found(
-        items=tuple(items),
-        matched=len(items),
-        examined=examined,
-        cursor=cursor if more else None,
-    )
 
 
 @ROUTES.route(

@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response
 
 from dynsched.domain.filters import GROUPS, RUNS, Filter, term_text
 from dynsched.domain.health import ErrorGroup
-from dynsched.errors import InvalidInput
+from dynsched.errors import DynschedError, InvalidInput
 from dynsched.services.search import Found
 from dynsched.services.views import Views
 from dynsched_web.desk import flash, operations, reason_of
@@ -48,6 +48,7 @@ def discard_runs() -> Response:
 
     Raises:
         InvalidInput: none are ticked, too many, or their number was not typed.
+        DynschedError: one was refused; those before it are discarded, and the page says so.
     """
     run_ids = list(dict.fromkeys(request.form.getlist("run")))
     if not run_ids:
@@ -58,8 +59,13 @@ def discard_runs() -> Response:
         raise InvalidInput("count", f"it is not {len(run_ids)}", "type how many you discard")
     reason = reason_of(request.form.get("reason"))
     verbs = operations()
-    for run_id in run_ids:
-        verbs.discard(run_id, reason=reason)
+    for done, run_id in enumerate(run_ids):
+        try:
+            verbs.discard(run_id, reason=reason)
+        except DynschedError:
+            if done:
+                flash(f"{done} of {len(run_ids)} runs are discarded, then it stopped", "bad")
+            raise
     flash(f"{len(run_ids)} runs are discarded; each can be restored until it expires")
     return redirect(url_for("dlq.show_dlq", by="entries", q=asked() or None), 303)
 

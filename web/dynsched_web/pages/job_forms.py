@@ -108,13 +108,14 @@ def _changed(job_id: str, form: Form) -> Response:
     detail = seen_job(job_id).detail
     before, reason = fields_of(detail), reason_of(form.text("reason"))
     edits = edits_of(form, before, detail.job.policies)
-    verbs, done = operations(), False
-    if differs(form, before, SCHEDULE):
-        spec = schedule_of(form)
-        make_schedule(spec, job_id, now())  # before anything is written
-        verbs.reschedule(job_id, spec, reason=reason)
-        done = True
-    if edits or not done:
+    verbs, moved = operations(), differs(form, before, SCHEDULE)
+    spec = schedule_of(form) if moved else None
+    make_schedule(spec, job_id, now())
+    # The schedule is known to be good by now, and comes last: a field that is refused leaves all
+    # as it was.
+    if edits or not moved:
         verbs.edit(job_id, **edits, reason=reason)
-    flash("the job is changed" if edits or done else "nothing was to be changed")
+    if moved:
+        verbs.reschedule(job_id, spec, reason=reason)
+    flash("the job is changed" if edits or moved else "nothing was to be changed")
     return redirect(url_for("jobs.show_job", job_id=job_id), 303)

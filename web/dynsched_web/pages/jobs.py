@@ -170,10 +170,9 @@ def delete_job(job_id: str) -> Response:
         InvalidInput: another name was typed.
     """
     form = Form(request.form)
-    verbs = operations()
-    if form.text("name") != verbs.get_job(job_id).name:
+    if form.text("name") != seen_job(job_id).detail.job.name:
         raise InvalidInput("name", "it is not the job's", "type the job's name to delete it")
-    changed = verbs.delete(job_id, reason=reason_of(form.text("reason")))
+    changed = operations().delete(job_id, reason=reason_of(form.text("reason")))
     flash(f"{changed.job.name} is deleted; its runs are kept until their retention is over")
     return redirect(url_for("jobs.show_jobs"), 303)
 

@@ -25,7 +25,7 @@ from dynsched_web.desk import access, desk, flash, operations, read, reason_of
 from dynsched_web.forms import Form
 from dynsched_web.pages.dlq import chosen
 from dynsched_web.pages.lists import job_labels
-from dynsched_web.scope import check_seen, scoped
+from dynsched_web.scope import check_seen, scoped, seen_batches
 from dynsched_web.showing import show
 
 pages = Blueprint("replays", __name__)
@@ -39,11 +39,12 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 @pages.get("/replays")
 def show_replays() -> Any:
     """Show replay batches, newest first."""
-    cursor = request.args.get("cursor") or None
-    found = read(("replays", cursor), lambda views: views.batches(limit=LIMIT, cursor=cursor))
-    tenant = access().tenant
-    seen = [batch for batch in found.items if tenant in (None, batch.tenant)]
-    return show("replays.html", "_replays.html", batches=seen, cursor=found.cursor)
+    cursor, tenant = request.args.get("cursor") or None, access().tenant
+    found = read(
+        ("replays", tenant, cursor),
+        lambda views: seen_batches(views, tenant, limit=LIMIT, cursor=cursor),
+    )
+    return show("replays.html", "_replays.html", batches=found.items, cursor=found.cursor)
 
 
 @pages.post("/replays")

@@ -23,7 +23,10 @@ def local_path(text: str, default: str) -> str:
     >>> local_path("/runs?q=x", "/"), local_path("//evil.example/", "/"), local_path("/\\x", "/")
     ('/runs?q=x', '/', '/')
     """
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # half of an address in brackets
+        return default
     strange = "\\" in text or any(ord(letter) < 33 for letter in text)
     if parts.scheme or parts.netloc or strange or not text.startswith("/") or text[:2] == "//":
         return default
@@ -66,7 +69,9 @@ def enter() -> Any:
 
 @pages.post("/logout")
 def leave() -> Response:
-    """End the session."""
+    """End the session, for whoever has a copy of its cookie too."""
+    if "who" in session:
+        desk().ended.add(session.get("csrf"))
     session.clear()
     return redirect(url_for("session.login"), 303)
 

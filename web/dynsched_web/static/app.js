@@ -59,6 +59,31 @@
     place.hidden = !words;
   }
 
+  /* What can be done stands above the part that refreshes, and is of the state at which it was made. */
+  let asking = false;
+  function tellState() {
+    const part = document.querySelector("[data-for]");
+    const now = part && part.querySelector("[data-state]");
+    if (asking || !now || now.dataset.state === part.dataset.for) return;
+    const at = document.activeElement;
+    const busy = document.querySelector("details.act[open]") || (at && at.closest("main form"));
+    if (busy) {
+      say("The state has changed meanwhile: load the page again to see what can be done now.");
+      return;
+    }
+    asking = true;
+    const done = () => { asking = false; };
+    fetch(window.location.href).then((answer) => answer.text()).then((text) => {
+      const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("[data-for]");
+      if (!fresh) return;
+      const above = (node) => [...node.parentNode.childNodes].slice(0, [...node.parentNode.childNodes].indexOf(node));
+      for (const node of above(part)) node.remove();
+      part.before(...above(fresh));
+      part.dataset.for = fresh.dataset.for;
+      say("");
+    }).then(done, done);
+  }
+
   const clock = () => new Date(shownAt).toLocaleTimeString();
   let slow = 0;
   document.addEventListener("htmx:config:request", (event) => {
@@ -78,6 +103,7 @@
     if (seen && context.sourceElement.dataset) context.sourceElement.dataset.seen = seen;
     shownAt = Date.now();
     if (trouble) say("");
+    tellState();
     tellAge();
   });
   document.addEventListener("htmx:response:error", (event) => {
@@ -89,7 +115,7 @@
   document.addEventListener("htmx:error", () => {
     say(`The console cannot be reached. What you see is from ${clock()}.`);
   });
-  document.addEventListener("htmx:after:swap", () => { tellTicks(); });
+  document.addEventListener("htmx:after:swap", () => { tellTicks(); tellState(); });
 
   if (refreshMs) {
     setInterval(() => {
@@ -105,7 +131,7 @@
       if (!document.hidden && !paused) refresh(false);
     });
   }
-  setInterval(tellAge, 1000);
+  setInterval(() => { tellAge(); tellState(); }, 1000);
 
   /* Ticks */
   let lastTick = null;
