@@ -8,9 +8,11 @@ import pytest
 
 from dynsched.domain.access import Access, Role
 from dynsched.errors import InvalidInput
+from dynsched.testing import SettableClock
+from dynsched_web.login import LoginLimit
 from dynsched_web.people import People, add_person, read_people
 from dynsched_web.serve import Typed, config_of
-from tests.web.stage import PASSWORD, people, people_file, staged
+from tests.web.stage import NOW, PASSWORD, people, people_file, staged
 
 
 def test_nobody_sees_a_page_before_the_login_and_everybody_is_led_there(tmp_path: Path) -> None:
@@ -111,6 +113,24 @@ def test_wrong_passwords_are_answered_alike_and_not_without_end(tmp_path: Path) 
         assert eve.log_in("ada").status_code == 429
         stage.clock.step(seconds=61)
         assert eve.log_in("ada").status_code == 303
+
+
+def test_wrong_passwords_from_elsewhere_do_not_keep_a_person_out_at_once() -> None:
+    """Whoever is called at night must get in, whoever else tries that name; but not for ever."""
+    clock = SettableClock(NOW)
+    limit = LoginLimit(clock)
+    for _ in range(5):
+        limit.note_failure("ada", "192.0.2.1")
+    assert limit.wait_s("ada", "192.0.2.1") > 0
+    assert limit.wait_s("ada", "192.0.2.2") == 0
+    assert limit.wait_s("vera", "192.0.2.1") == 0
+    limit.forgive("ada", "192.0.2.1")
+    assert limit.wait_s("ada", "192.0.2.1") == 0
+    for host in range(60):
+        limit.note_failure("ada", f"198.51.100.{host}")
+    assert limit.wait_s("ada", "192.0.2.3") > 0
+    clock.step(seconds=61)
+    assert limit.wait_s("ada", "192.0.2.3") == 0
 
 
 def test_a_session_ends_after_its_time_and_with_any_change_of_the_person(tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ from dynsched.domain.instants import Clock, from_ms, to_ms
 from dynsched_web.config import WebConfig
 from dynsched_web.people import NO_PASSWORD, Person
 
-TRIES = 5  # wrong passwords within the window, for a name and for an address
 WINDOW_S = 60.0
+TRIES = 5  # wrong passwords within the window, for a name from one address
+ADDRESS_TRIES = 20  # from one address, whatever the names
+NAME_TRIES = 60  # for a name from everywhere: many, so that no stranger keeps its owner out soon
 REMEMBERED = 10_000
-ADDRESS_TRIES = 20
 TOKEN_BYTES = 24
 
 
@@ -45,29 +46,39 @@ class LoginLimit:
             address: where it is tried from.
         """
         with self._lock:
-            by_name = 0.0 if name is None else self._wait_s(f"name {name}", TRIES)
-            return max(by_name, self._wait_s(f"from {address}", ADDRESS_TRIES))
+            return max(self._wait_s(key, tries) for key, tries in _counts(name, address).items())
 
     def note_failure(self, name: str | None, address: str) -> None:
         """Remember a wrong password, or a login by OIDC that let nobody in."""
         now = self._clock.monotonic()
-        keys = [f"from {address}"] if name is None else [f"name {name}", f"from {address}"]
         with self._lock:
-            for key in keys:
+            for key, tries in _counts(name, address).items():
                 recent = [at for at in self._failed.pop(key, []) if now - at < WINDOW_S]
-                self._failed[key] = [*recent, now][-ADDRESS_TRIES:]
+                self._failed[key] = [*recent, now][-tries:]
             while len(self._failed) > REMEMBERED:
                 self._failed.popitem(last=False)
 
-    def forgive(self, name: str) -> None:
+    def forgive(self, name: str, address: str) -> None:
         """Forget the wrong passwords of somebody who then knew the right one."""
         with self._lock:
-            self._failed.pop(f"name {name}", None)
+            self._failed.pop(_of_both(name, address), None)
 
     def _wait_s(self, key: str, tries: int) -> float:
         now = self._clock.monotonic()
         recent = [at for at in self._failed.get(key, []) if now - at < WINDOW_S]
         return 0.0 if len(recent) < tries else WINDOW_S - (now - recent[-tries])
+
+
+def _counts(name: str | None, address: str) -> dict[str, int]:
+    """Return what a wrong password is counted under, with the tries that each may have."""
+    counts = {f"from {address}": ADDRESS_TRIES}
+    if name is not None:
+        counts |= {_of_both(name, address): TRIES, f"name {name}": NAME_TRIES}
+    return counts
+
+
+def _of_both(name: str, address: str) -> str:
+    return f"both {address} {name}"
 
 
 class Ended:

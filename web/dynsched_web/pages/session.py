@@ -62,7 +62,7 @@ def enter() -> Any:
         here.limit.note_failure(name, address)
         fault = "The name or the password is wrong."
         return render_template("login.html", next=goes_on, fault=fault, name=name), 401
-    here.limit.forgive(name)
+    here.limit.forgive(name, address)
     log_in(person, clock=here.base.clock, rng=here.base.rng)
     return redirect(home(goes_on), 303)
 
