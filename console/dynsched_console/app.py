@@ -287,7 +287,10 @@ class Console(App[None]):
     # commands, keys, copies
 
     def commands(self) -> list[tuple[str, str, str, DOMNode]]:
-        """Return what can be done here: title, key, action and the node that does it."""
+        """Return what can be done here: title, key, action and the node that does it.
+
+        The operator's saved filters come last; their words say where they lead.
+        """
         found: dict[str, tuple[str, str, str, DOMNode]] = {}
         under = self.screen_stack[-2] if len(self.screen_stack) > 1 else self.screen
         screen = self.front or under
@@ -297,7 +300,16 @@ class Console(App[None]):
             if enabled:
                 title = binding.description
                 found.setdefault(binding.id, (title, shown_key(binding), binding.action, node))
-        return list(found.values())
+        saved = self.options.config.filters
+        kept = [
+            (f"saved filter: {name}", text, f"saved({name!r})", self)
+            for name, text in saved.items()
+        ]
+        return [*found.values(), *kept]
+
+    def action_saved(self, name: str) -> None:
+        """Go where a saved filter leads."""
+        self.go_to_text(self.options.config.filters[name])
 
     def action_keys(self) -> None:
         """Show the keys of this screen."""

@@ -25,7 +25,7 @@ class Config:
     Attributes:
         keys: other keys by the id of their binding; several are separated by commas.
         theme: dark, light or ansi; empty for the default.
-        filters: saved filters by name.
+        filters: saved filters by name, each as `:` takes it: a screen and its filter.
     """
 
     keys: Mapping[str, str] = field(default_factory=dict)

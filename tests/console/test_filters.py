@@ -7,7 +7,7 @@ from pathlib import Path
 from textual.events import Key
 
 from dynsched_console.app import Options
-from dynsched_console.config import History
+from dynsched_console.config import Config, History
 from dynsched_console.screens.runs import RunsScreen
 from dynsched_console.sheet import Link
 from tests.console.stage import Player, play, staged
@@ -171,3 +171,24 @@ def test_what_is_typed_in_one_breath_is_the_filter_and_no_command() -> None:
 
 
 NAMES = {"/": "slash", ":": "colon"}
+
+
+def test_a_saved_filter_is_offered_and_leads_to_its_screen() -> None:
+    """Whoever is called each week does not want to type it each week."""
+    saved = {"bad mails": "dlq err:bounced", 'it\'s "odd"': "runs state:done"}
+    with staged() as stage:
+        stage.run("bad")
+        stage.run("good")
+
+        async def act(player: Player) -> None:
+            console = player.console
+            offered = {title: action for title, _, action, _ in console.commands()}
+            for name, (place, shown) in zip(
+                saved, (("dlq", "err:bounced"), ("runs", "state:done")), strict=True
+            ):
+                await console.run_action(offered[f"saved filter: {name}"], console)
+                await player.settle()
+                assert console.current_mode == place
+                assert shown in player.text()
+
+        play(stage, act, options=Options(refresh=None, config=Config(filters=saved)))
