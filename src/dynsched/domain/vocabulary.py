@@ -140,7 +140,7 @@ _ASKED_OF_RUNS = (
     Qualifier(
         name="worker",
         kind=Kind.WORD,
-        hint="leased by this session, or by one on this host",
+        hint="leased by the named worker, by session or by host",
         aliases=("session",),
     ),
     Qualifier(
@@ -278,7 +278,7 @@ TENANTS = Vocabulary(
 WORKERS = Vocabulary(
     name="workers",
     qualifiers=(
-        Qualifier(name="worker", kind=Kind.WORD, hint="this session", aliases=("session",)),
+        Qualifier(name="worker", kind=Kind.WORD, hint="its session", aliases=("session",)),
         Qualifier(name="host", kind=Kind.WORD, hint="on this host"),
         Qualifier(name="pid", kind=Kind.NUMBER, hint="its process"),
         Qualifier(name="queue", kind=Kind.NAME, hint="serves this queue"),
