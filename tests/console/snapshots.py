@@ -87,8 +87,8 @@ async def _at_rest(player: Player, scene: Scene, size: tuple[int, int], theme: s
 
 
 def _text(scene: Scene, size: tuple[int, int], theme: str, strips: Iterable[Strip]) -> str:
-    # The last column is a scroll bar's, which is drawn some moments after what it belongs to.
-    rows = [strip.crop(0, size[0] - 1) for strip in strips]
+    # At the right edge is a scroll bar, which is drawn some moments after what it belongs to.
+    rows = [strip.crop(0, size[0] - 2) for strip in strips]
     legend: dict[str, str] = {}
     maps = [_runs(strip, legend) for strip in rows]
     head = f"{scene.sentence}\n{size[0]}x{size[1]} {theme}\n"
