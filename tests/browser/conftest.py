@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from dynsched_web.config import WebConfig
 from dynsched_web.serve import Server, Typed
@@ -19,6 +19,8 @@ from tests.web.stage import HOSTILE, Stage
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ("--no-sandbox", "--disable-dev-shm-usage")
 PATIENCE_MS = 10_000
+# A page looks by itself every five seconds: what one look misses, the next one brings.
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="session")
