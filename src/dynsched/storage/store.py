@@ -14,6 +14,7 @@ from dynsched.storage.beats import BeatStore
 from dynsched.storage.control import ControlStore, Cursor
 from dynsched.storage.dead import DeadStore
 from dynsched.storage.engine import Engine
+from dynsched.storage.handoff import HandOff, NoHandOff
 from dynsched.storage.jobs import JobStore
 from dynsched.storage.minutes import MinuteStore
 from dynsched.storage.placement import MapEntry, Topology
@@ -32,13 +33,15 @@ class Store:
     Args:
         engine: an engine that retries and settles (see `dynsched.storage.steady`).
         rng: for write tokens.
+        handoff: tells functions of ready runs; None tells nobody.
 
     Attributes:
         topology: the map as last read by `refresh`.
     """
 
-    def __init__(self, engine: Engine, *, rng: Random) -> None:
+    def __init__(self, engine: Engine, *, rng: Random, handoff: HandOff | None = None) -> None:
         self.engine = engine
+        self.handoff = handoff or NoHandOff()
         self._rows = Rows(engine, rng, Topology())
         self._read_at: datetime | None = None
         self.jobs = JobStore(self._rows)
