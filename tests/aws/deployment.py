@@ -22,7 +22,6 @@ from dynsched.bootstrap import (
     Base,
     build_operations,
     build_views,
-    init_store,
     open_base,
 )
 from dynsched.domain.job import Job, Overlap, Policies, Priority
@@ -32,6 +31,8 @@ from dynsched.domain.target import HandlerTarget
 from dynsched.services.operations import Operations
 from dynsched.services.specs import JobSpec, ScheduleSpec
 from dynsched.services.views import Views
+from dynsched.storage.placement import MapEntry, Topology
+from dynsched.storage.handoff import MessageQueue
 from dynsched.testing.checker import check_history, check_rows, told
 from dynsched.testing.history import History
 from dynsched.testing.trail import read_trail
@@ -114,9 +115,19 @@ class Deployment:
         self.messages = queue_client(self.wire.upstream)
         self.history = self.wire.watch(self.prefix)
         self.connect()
-        init_store(self.base)
         for priority in Priority:
             self.queues[priority] = self._make_queue(f"{self.prefix}-{QUEUE}-{priority}")
+        self.base.store.init(
+            Topology(
+                (MapEntry(0, 1, 2, 1),),
+                timedelta(seconds=180),
+                True,
+                message_queues=tuple(
+                    MessageQueue(queue=QUEUE, priority=p, url=u) for p, u in self.queues.items()
+                ),
+            ),
+            self.base.clock,
+        )
         code = self.package.read_bytes()
         for name, handler in HANDLERS.items():
             self.lambdas.create_function(
@@ -228,9 +239,11 @@ class Deployment:
 
     def broken_invariants(self) -> str:
         """Return what in the history breaks an invariant, one sentence a line."""
+        # Read before the lock is held, which every strong read by the wire takes.
+        topology = self.base.store.refresh()
+        found = check_rows(self.history, self.base.store.engine)
         with self.history.lock:
-            found = check_history(self.history, topology=self.base.store.refresh())
-            found += check_rows(self.history, self.base.store.engine)
+            found += check_history(self.history, topology=topology)
         return told(found)
 
     def waiting_messages(self) -> int:

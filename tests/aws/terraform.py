@@ -56,7 +56,9 @@ class Terraform:
         plan = json.loads(self.run("show", "-json", "again.tfplan"))
         planned = {one["address"]: one["change"] for one in plan["resource_changes"]}
         return {
-            address: _attributes(change) if change["actions"] == ["update"] else {*change["actions"]}
+            address: _attributes(change)
+            if change["actions"] == ["update"]
+            else {*change["actions"]}
             for address, change in planned.items()
             if change["actions"] not in (["no-op"], ["read"])
         }

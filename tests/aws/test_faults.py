@@ -22,7 +22,6 @@ from dynsched.services.specs import CronSpec, EverySpec
 from tests.aws.conftest import ROOT, NewDeployment
 from tests.aws.deployment import Deployment, FunctionFailed
 from tests.aws.wire import Entry, Wire
-from tests.contract.dynamo_backends import dummy_credentials
 from tests.processes.stage import wait_until
 
 RESENT_AFTER = timedelta(seconds=61)
@@ -43,8 +42,7 @@ def test_a_row_whose_writer_was_killed_before_it_sent_is_sent_for_later(
     """The row is first, the message second: between them nothing is lost, only late."""
     job = deployment.add("touch")
     wire.held.add("victim")
-    with dummy_credentials():
-        environment = {**os.environ, "DYNSCHED_STORE": deployment.store_url("victim")}
+    environment = {**os.environ, "DYNSCHED_STORE": deployment.store_url("victim")}
     path = os.pathsep.join(str(ROOT / part) for part in ("src", "console", "web"))
     victim = subprocess.Popen(
         [sys.executable, "-m", "dynsched", "job", "run-now", job.name, "--reason", "tried"],
@@ -61,9 +59,7 @@ def test_a_row_whose_writer_was_killed_before_it_sent_is_sent_for_later(
     assert_each_ran_once(deployment, [run])
 
 
-def test_a_message_that_comes_twice_starts_its_run_once(
-    deployment: Deployment, wire: Wire
-) -> None:
+def test_a_message_that_comes_twice_starts_its_run_once(deployment: Deployment, wire: Wire) -> None:
     """SQS delivers at least once; the second one finds the run leased or ended."""
     wire.bend = lambda url, entries: [*entries, *entries]
     job = deployment.add("touch")
@@ -145,7 +141,7 @@ def test_a_message_that_comes_too_early_waits_until_its_run_is_due(
 
 
 def test_a_dispatcher_that_is_woken_twice_in_one_second_makes_each_run_once(
-    deployment: Deployment
+    deployment: Deployment,
 ) -> None:
     """Two invocations at once race for each row; the loser's put is refused."""
     jobs = [deployment.add("touch", every=EverySpec(every=timedelta(seconds=20))) for _ in range(5)]
@@ -166,9 +162,7 @@ def test_a_dispatcher_that_is_woken_twice_in_one_second_makes_each_run_once(
     assert deployment.broken_invariants() == ""
 
 
-def test_a_dispatcher_that_was_away_for_five_minutes_leaves_no_gap(
-    deployment: Deployment
-) -> None:
+def test_a_dispatcher_that_was_away_for_five_minutes_leaves_no_gap(deployment: Deployment) -> None:
     """Every instant in between has a run, or is counted as skipped where the job says so."""
     all_of_them = deployment.add("touch", every=EVERY_MINUTE, catch_up=CatchUp.ALL)
     latest = deployment.add("touch", every=EVERY_MINUTE, catch_up=CatchUp.LATEST)
@@ -184,7 +178,7 @@ def test_a_dispatcher_that_was_away_for_five_minutes_leaves_no_gap(
 
 
 def test_a_worker_that_is_killed_at_its_time_limit_loses_its_run_to_another(
-    new_deployment: NewDeployment
+    new_deployment: NewDeployment,
 ) -> None:
     """The lease ends with the invocation; the reaper returns the run and sends for it."""
     deployment = new_deployment(timeout_s=8, visibility_s=2)
@@ -206,7 +200,7 @@ def test_a_worker_that_is_killed_at_its_time_limit_loses_its_run_to_another(
 
 
 def test_a_handler_that_hears_nothing_is_left_before_the_function_is_killed(
-    new_deployment: NewDeployment
+    new_deployment: NewDeployment,
 ) -> None:
     """The run is handed back under its fence while there is time, so no lease has to run out."""
     deployment = new_deployment(timeout_s=12, visibility_s=2)

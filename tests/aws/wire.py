@@ -210,7 +210,9 @@ def forward(url: str, request: Request) -> Answer:
         return Answer(answer.status, headers, body)
 
 
-def _handler(serve: Callable[[Request], Answer], trouble: list[str]) -> type[BaseHTTPRequestHandler]:
+def _handler(
+    serve: Callable[[Request], Answer], trouble: list[str]
+) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         # One packet an answer; two of them wait for each other's acknowledgement.
