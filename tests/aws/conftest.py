@@ -25,15 +25,6 @@ NewDeployment = Callable[..., Deployment]
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the functions' zip with the tests' handlers in it."""
     path = tmp_path_factory.mktemp("zip") / "functions.zip"
-    if not (ROOT / "tools" / "build_zip.py").exists():
-        import zipfile
-
-        with zipfile.ZipFile(path, "w") as z:
-            for f in (ROOT / "src" / "dynsched").rglob("*"):
-                if f.suffix in (".py", ".json"):
-                    z.write(f, f.relative_to(ROOT / "src"))
-            z.write(HANDLERS / "tried_app.py", "tried_app.py")
-        return path
     subprocess.run(
         [
             *(sys.executable, str(ROOT / "tools" / "build_zip.py")),

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +36,7 @@ from dynsched.storage.handoff import MessageQueue
 from dynsched.testing.checker import check_history, check_rows, told
 from dynsched.testing.history import History
 from dynsched.testing.trail import read_trail
-from tests.aws.wire import Wire
+from tests.aws.wire import Entry, Wire
 from tests.contract.dynamo_backends import REGION, dummy_credentials, fresh_prefix
 from tests.processes.stage import wait_until
 
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from types_boto3_sqs.client import SQSClient
 
 QUEUE: Final = "main"
+SOON: Final = timedelta(seconds=3)
 RUNTIME: Final = "python3.13"
 ROLE: Final = "arn:aws:iam::000000000000:role/tried"
 HANDLERS: Final = {
@@ -108,6 +109,7 @@ class Deployment:
     _doors: dict[str, str] = field(default_factory=dict)
     _mappings: list[str] = field(default_factory=list)
     _ahead: timedelta = timedelta(0)
+    _delayed: list[tuple[datetime, str, Entry]] = field(default_factory=list)
 
     def open(self) -> None:
         """Make everything; functions start cold at their first call."""
@@ -169,10 +171,31 @@ class Deployment:
             **self._clock(),
         }
 
+    def keep_delayed(self) -> None:
+        """Keep delayed messages here, so that their delays too pass when `ahead` lets time pass."""
+        self.wire.bend = self._keep_delayed
+
+    def _keep_delayed(self, url: str, entries: Sequence[Entry]) -> list[Entry]:
+        now, soon = self.base.clock.now(), []
+        for entry in entries:
+            delay = timedelta(seconds=entry.get("DelaySeconds", 0))
+            if delay > SOON:
+                self._delayed.append((now + delay, url, entry))
+            else:
+                soon.append(entry)
+        return soon
+
+    def _send_due(self) -> None:
+        now = self.base.clock.now() + SOON
+        due = [(url, entry) for at, url, entry in self._delayed if at <= now]
+        self._delayed = [one for one in self._delayed if one[0] > now]
+        for url, entry in due:
+            self.messages.send_message(QueueUrl=url, MessageBody=entry["MessageBody"])
+
     def ahead(self, shift: timedelta) -> None:
         """Let so much time pass at once, for the functions and for programs.
 
-        Messages do not notice: their delays are the queue's.
+        Messages do not notice, as their delays are the queue's; but see `keep_delayed`.
         """
         self._ahead += shift
         self.base.store.engine.close()
@@ -182,6 +205,8 @@ class Deployment:
                 FunctionName=f"{self.prefix}-{name}",
                 Environment={"Variables": self.environment(name)},
             )
+
+        self._send_due()
 
     def _clock(self) -> dict[str, str]:
         if not self._ahead:

@@ -164,6 +164,7 @@ def test_a_dispatcher_that_is_woken_twice_in_one_second_makes_each_run_once(
 
 def test_a_dispatcher_that_was_away_for_five_minutes_leaves_no_gap(deployment: Deployment) -> None:
     """Every instant in between has a run, or is counted as skipped where the job says so."""
+    deployment.keep_delayed()
     all_of_them = deployment.add("touch", every=EVERY_MINUTE, catch_up=CatchUp.ALL)
     latest = deployment.add("touch", every=EVERY_MINUTE, catch_up=CatchUp.LATEST)
     deployment.invoke("dispatcher")
