@@ -15,8 +15,8 @@ from tests.integration.test_cli_help import LEAVES, ids
 
 SECRET = "hush-4711"  # noqa: S105  # of nothing
 READING = {
-    "audit", "dlq list", "dlq show", "groups", "health", "job list", "job show", "next",
-    "replay entries", "replay list", "replay status", "run list", "run show", "stats",
+    "audit", "dlq list", "dlq show", "groups", "handoff list", "health", "job list", "job show",
+    "next", "replay entries", "replay list", "replay status", "run list", "run show", "stats",
     "tenant list", "token list", "tui", "web", "why",
     "web-user",  # it writes a file beside the store, and nothing in it
 }  # fmt: skip
