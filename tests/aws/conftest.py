@@ -43,12 +43,18 @@ def _no_account() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def wire() -> Iterator[Wire]:
-    """Give a wire before ministack that breaks and bends nothing yet."""
+@pytest.fixture(scope="session")
+def _wire() -> Iterator[Wire]:
     with closing(Wire(emulator_url())) as wire:
         yield wire
-        assert wire.trouble == []
+
+
+@pytest.fixture
+def wire(_wire: Wire) -> Iterator[Wire]:
+    """Give the wire before ministack, which breaks and bends nothing yet."""
+    yield _wire
+    _wire.mend()
+    assert _wire.trouble == []
 
 
 @pytest.fixture

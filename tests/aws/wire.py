@@ -115,6 +115,12 @@ class Wire:
         """Return how many calls a caller has made."""
         return self._counts.get(caller, 0)
 
+    def mend(self) -> None:
+        """Break, bend and hold nothing any more."""
+        self.breaks = self.bend = None
+        self.release.set()
+        self.held, self.holding, self.release = set(), threading.Event(), threading.Event()
+
     def close(self) -> None:
         """Close all doors."""
         self.release.set()
