@@ -13,6 +13,7 @@ from dynsched.domain.job import CatchUp, Overlap, Policies, Priority
 from dynsched.domain.names import NAME
 from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.target import METHODS, Target, target_from_body
+from dynsched.domain.target_aws import Invocation
 from dynsched.errors import InvalidInput
 from dynsched.services.specs import (
     AtSpec,
@@ -99,6 +100,16 @@ TARGET = by_kind(
             "cwd": TEXT,
             "words": SHOWN_TEXT,
         },
+    ),
+    fields(
+        "",
+        {"kind": {"const": "lambda"}, "function": TEXT},
+        {"invocation": word(Invocation), "body": TEXT, "words": SHOWN_TEXT},
+    ),
+    fields(
+        "",
+        {"kind": {"const": "sqs"}, "url": TEXT},
+        {"group": TEXT, "body": TEXT, "words": SHOWN_TEXT},
     ),
 )
 _RULE = fields(
