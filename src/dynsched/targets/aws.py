@@ -222,7 +222,7 @@ def run_lambda(
                 return taken
             ticket = taken
         if target.body is None:
-            event = check_payload(_envelope(context, ticket))
+            event = _envelope(context, ticket)
     except InvalidInput as error:
         return Failed(error_type="InvalidInput", message=str(error), hint=Hint.PERMANENT)
     if target.invocation is Invocation.SYNC:
@@ -259,9 +259,10 @@ def run_sqs(target: SqsTarget, context: AnyContext, *, clients: AwsClients) -> R
     return _ask(send)
 
 
-def _envelope(context: AnyContext, ticket: Ticket | None) -> dict[str, Json]:
+def _envelope(context: AnyContext, ticket: Ticket | None) -> str:
     """Return the event of a function: the payload, and beside it which attempt it is for."""
-    return {"payload": context.payload, "dynsched": _identity(context, ticket)}
+    event = {"payload": context.payload, "dynsched": _identity(context, ticket)}
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
 
 
 def _identity(context: AnyContext, ticket: Ticket | None) -> dict[str, Json]:
@@ -363,11 +364,11 @@ def _failure(kind: str, text: str) -> Failed:
         return Failed(error_type=f"FunctionError.{kind}", message=_line(text))
     name = _line(told.get("errorType") or f"FunctionError.{kind}", 200)
     trace = told.get("stackTrace") or told.get("trace") or ()
-    lines = [str(line).rstrip("\n") for line in trace] if isinstance(trace, list) else [str(trace)]
+    lines = trace if isinstance(trace, list | tuple) else (trace,)
     return Failed(
         error_type=name,
         message=_line(told.get("errorMessage") or ""),
-        trace_tail=tail("\n".join(lines)),
+        trace_tail=tail("\n".join(str(line).rstrip("\n") for line in lines)),
         # What a function's code raises to say that no try can succeed, as a handler would.
         hint=Hint.PERMANENT if name == "Permanent" else Hint.DEFAULT,
     )
