@@ -20,6 +20,7 @@ from dynsched.domain.masking import Masker
 from dynsched.domain.names import check_name, new_id
 from dynsched.errors import InvalidInput
 from dynsched.services.dispatcher import Dispatcher
+from dynsched.services.exits import Slots
 from dynsched.services.hand import Hand
 from dynsched.services.operations import Operations
 from dynsched.services.reaper import Reaper
@@ -27,7 +28,7 @@ from dynsched.services.session import Identity, SessionKeeper, SessionLocks, thi
 from dynsched.services.slots import InlineSlots, ThreadSlots
 from dynsched.services.stepper import BatchStepper
 from dynsched.services.views import Views
-from dynsched.services.worker import Slots, Worker
+from dynsched.services.worker import Worker
 from dynsched.settings import Settings, settings_from
 from dynsched.storage.engine import Engine
 from dynsched.storage.placement import MapEntry, Topology

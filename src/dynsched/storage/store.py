@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 
@@ -93,7 +94,7 @@ class Store:
             minute = minute_of(clock.now()) - 1
             counts = topology.entries[-1]
             entry = MapEntry(minute, counts.shards, counts.lanes, counts.spread)
-            first = Topology((entry,), topology.look_ahead, topology.keep_ended)
+            first = replace(topology, entries=(entry,), version=0)
             made = self.control.write_map(first) or made
         self.ensure_cursors(self.refresh())
         return made
