@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from random import Random, SystemRandom
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from dynsched.clock import ScaledClock, SystemClock
@@ -37,6 +37,9 @@ from dynsched.storage.steady import SteadyEngine
 from dynsched.storage.store import Store
 from dynsched.targets.app import App
 from dynsched.targets.runner import TargetRunner
+
+if TYPE_CHECKING:
+    from dynsched.targets.aws import AwsClients
 
 DEFAULT_STORE = "sqlite:///dynsched.db"
 STORE_VARIABLE = "DYNSCHED_STORE"
@@ -256,11 +259,21 @@ def build_worker(
     queues: Sequence[str] = ("main",),
     allow_commands: bool = False,
     slots: Slots | None = None,
+    aws: AwsClients | None = None,
 ) -> WorkerParts:
-    """Return a worker; without `slots` its handlers run on threads."""
+    """Return a worker; without `slots` its handlers run on threads.
+
+    Args:
+        base: the store.
+        app: its handlers; None for none.
+        queues: that it serves.
+        allow_commands: whether it may run shell commands.
+        slots: where handlers run.
+        aws: clients for Lambda and SQS targets; None makes them when needed.
+    """
     for name in queues:
         check_name(name, "--queue")
-    runner = TargetRunner(app, allow_commands=allow_commands, clock=base.clock)
+    runner = TargetRunner(app, allow_commands=allow_commands, clock=base.clock, aws=aws)
     hand = Hand()
     keeper = SessionKeeper(
         base.store,

@@ -19,11 +19,12 @@ from botocore.stub import ANY, Stubber
 from dynsched.clock import SystemClock
 from dynsched.domain.retry import Failed, Hint
 from dynsched.domain.target_aws import Invocation, LambdaTarget, SqsTarget
-from dynsched.targets.aws import AwsClients, Ticket
+from dynsched.targets.aws import AwsClients
 from dynsched.targets.context import AnyContext, Context
 from dynsched.targets.result import HandedOver, Result, Succeeded, WasCancelled
 from dynsched.targets.runner import TargetRunner
 from dynsched.targets.stop import Limits, Stop, StopReason
+from dynsched.targets.ticket import Ticket
 from tests.contract.dynamo_backends import REGION, dummy_credentials
 
 AT = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)

@@ -16,7 +16,7 @@ from random import Random
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import EPOCH, LAST, Clock
 from dynsched.domain.lifecycle import Transition
-from dynsched.domain.retry import Bury, Failed, RetryAt, decide, signature
+from dynsched.domain.retry import Bury, Failed, RetryAt, RetryPolicy, decide, signature
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.errors import StoreError
 from dynsched.services.hand import InHand
@@ -248,9 +248,8 @@ class Endings:
         self, item: InHand, failed: Failed, now: datetime, look_ahead: timedelta
     ) -> Ending:
         job = item.job
-        assert job is not None
         decision = decide(
-            job.policies.retry,
+            RetryPolicy() if job is None else job.policies.retry,
             spent=item.run.spent + 1,
             failure=failed,
             now=now,

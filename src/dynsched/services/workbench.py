@@ -9,6 +9,7 @@ from typing import Protocol
 from dynsched.domain.instants import Clock
 from dynsched.domain.lifecycle import Transition
 from dynsched.domain.run import Run
+from dynsched.services.callbacks import Handover
 from dynsched.services.claims import Claims
 from dynsched.services.endings import Endings
 from dynsched.services.exits import Exits, Slots
@@ -81,9 +82,14 @@ class Workbench:
         lead_out = LeadOut(
             store, clock, refusals=self.refusals, endings=self.endings, write=self.exits.write
         )
-        parts = PartCache(store)
         self.starts = self._starts(
-            Starter(runner=runner, clock=clock, parts=parts, on_end=self.exits.returned),
+            Starter(
+                runner=runner,
+                clock=clock,
+                parts=PartCache(store),
+                on_end=self.exits.returned,
+                handover=Handover(store, clock=clock, rng=rng),
+            ),
             lead_out,
             clock=clock,
             settings=settings,

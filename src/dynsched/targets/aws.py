@@ -11,8 +11,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from math import ceil, log2
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -45,6 +44,7 @@ from dynsched.targets.result import (
     tail,
 )
 from dynsched.targets.stop import StopReason
+from dynsched.targets.ticket import HandOver, Ticket
 
 if TYPE_CHECKING:
     from types_boto3_lambda.client import LambdaClient
@@ -90,23 +90,6 @@ _PERMANENT = frozenset(
 
 T = TypeVar("T")
 Make: TypeAlias = Callable[[str, str | None, Config], Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ticket:
-    """What whoever ends a handed-over run must show, and until when.
-
-    Attributes:
-        token: proves that an answer belongs to this attempt.
-        ends_at: the attempt has failed if there is no answer by then.
-    """
-
-    token: str
-    ends_at: datetime
-
-
-HandOver: TypeAlias = Callable[[], Ticket | Result]
-"""Writes that a run is handed over; a result says that it could not be, and how it ended."""
 
 
 class AwsClients:

@@ -26,11 +26,12 @@ from dynsched.targets.forks import one_process
 from dynsched.targets.loop import LoopThread
 from dynsched.targets.result import Result, outcome_of, stopped, succeeded
 from dynsched.targets.stop import Limits, LimitWatch, StopReason
+from dynsched.targets.ticket import HandOver
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager
 
-    from dynsched.targets.aws import AwsClients, HandOver
+    from dynsched.targets.aws import AwsClients
 
 HTTP_LIMIT = timedelta(minutes=5)
 """The soft limit of an HTTP request whose run has none."""
