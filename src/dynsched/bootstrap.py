@@ -238,7 +238,14 @@ def build_reaper(base: Base) -> Reaper:
     """Return a reaper replica."""
     # Not of the random source: a worker has a reaper too, and its name says nothing to anybody.
     name = f"{socket.gethostname()[:40]}-{os.getpid()}-{base.store.token()}"
-    return Reaper(base.store, clock=base.clock, settings=base.settings, locks=base.locks, name=name)
+    return Reaper(
+        base.store,
+        clock=base.clock,
+        rng=base.rng,
+        settings=base.settings,
+        locks=base.locks,
+        name=name,
+    )
 
 
 def build_stepper(base: Base) -> BatchStepper:

@@ -20,14 +20,18 @@ from dynsched.bootstrap import (
     open_base,
 )
 from dynsched.client import Client
+from dynsched.domain import lifecycle
 from dynsched.domain.job import Job, Overlap, Policies
 from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import Run
 from dynsched.domain.target_aws import Invocation, LambdaTarget
+from dynsched.services.hand import InHand
 from dynsched.services.slots import InlineSlots
 from dynsched.services.specs import JobSpec
 from dynsched.storage.engine import Engine
+from dynsched.storage.runs import RunApplied
 from dynsched.targets.aws import AwsClients
+from dynsched.targets.stop import Stop
 from dynsched.testing import SettableClock, memory_store
 
 LIMIT = timedelta(minutes=10)
@@ -85,8 +89,16 @@ class Stage:
 
     def work(self, polls: int = 3) -> None:
         """Let the worker do what there is to do."""
+        self.worker.look_again()
         for _ in range(polls):
             self.worker.poll()
+
+    def claimed(self, run: Run) -> InHand:
+        """Return a run as a worker has it in hand that is about to start it."""
+        now = self.clock.now()
+        outcome = self.base.store.runs.apply(lifecycle.claim(run, session="s1", now=now))
+        assert isinstance(outcome, RunApplied)
+        return InHand(outcome.run, "s1", Stop(), job=self.job, started_at=now)
 
     def start(self, job: Job | None = None) -> tuple[Run, dict[str, Any]]:
         """Enqueue a run and let it be handed over; return it with its function's event."""

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from random import Random
 
 import pytest
 
+from dynsched.domain import lifecycle
 from dynsched.domain.job import Overlap
 from dynsched.domain.lifecycle import CANCEL_REQUESTED
-from dynsched.domain.run import Run, RunState
+from dynsched.domain.run import RunState
+from dynsched.domain.time_words import stamp
 from dynsched.errors import Conflict, DynschedError, Forbidden, InvalidInput
-from dynsched.services.callbacks import Answer
+from dynsched.services.callbacks import Answer, Handover
+from dynsched.services.cancelling import request_cancel
 from dynsched.storage.engine import Table
 from dynsched.targets.context import Permanent
+from dynsched.targets.result import WasCancelled
+from dynsched.targets.stop import StopReason
 from tests.unit.callback_stage import LIMIT, Stage
 
 
@@ -163,20 +169,74 @@ def test_an_invocation_that_is_refused_is_a_failed_attempt(stage: Stage) -> None
 
 def test_a_run_that_is_called_off_before_the_hand_over_is_not_invoked(stage: Stage) -> None:
     """The row is written before the function is invoked, so there is a last look."""
-    invoke, run = stage.played.invoke, stage.verbs.enqueue(stage.job.job_id)
-    stage.verbs.cancel(run.run_id)
-    stage.work()
-    assert invoke
-    assert stage.played.events == []
-    assert stage.verbs.get_run(run.run_id).state is RunState.CANCELLED
+    run = stage.verbs.enqueue(stage.job.job_id)
+    item = stage.claimed(run)
+    request_cancel(stage.base.store, item.run, reason="not needed")
+    handover = Handover(stage.base.store, clock=stage.clock, rng=Random(1))
+    assert handover.hand_over(item) == WasCancelled(reason=StopReason.CANCELLED)
+    assert not stage.verbs.get_run(run.run_id).handed_over
 
 
-def after_the_wait(stage: Stage) -> Run:
-    """Start a run, let its wait end and the reaper look; return the run."""
+def test_a_lost_lease_is_not_handed_over(stage: Stage) -> None:
+    """Another worker may have the run by now."""
+    item = stage.claimed(stage.verbs.enqueue(stage.job.job_id))
+    taken = lifecycle.reclaim(item.run, now=stage.clock.now(), signature="g")
+    stage.base.store.runs.apply(taken)
+    handover = Handover(stage.base.store, clock=stage.clock, rng=Random(1))
+    assert handover.hand_over(item) == WasCancelled(reason=StopReason.LEASE_LOST)
+
+
+def test_a_wait_that_ends_without_an_answer_is_a_failure_and_no_loss(stage: Stage) -> None:
+    """The function had its time; that it said nothing says nothing about any worker."""
+    run, event = stage.start()
+    stage.clock.step(seconds=LIMIT.total_seconds() - 1)
+    assert stage.reaper.sweep().unanswered == 0
+    stage.clock.step(seconds=60)
+    assert stage.reaper.sweep().unanswered == 1
+    after = stage.verbs.get_run(run.run_id)
+    assert (after.state, after.spent, after.losses, after.attempt) == (RunState.READY, 1, 0, 1)
+    assert after.error.startswith("CallbackTimeout: nobody reported within 10m")
+    with pytest.raises(Conflict, match="came too late"):
+        stage.client.complete_run(run.run_id, token_of(event))
+
+
+def test_a_run_that_nobody_ever_answers_is_dead_in_the_end(stage: Stage) -> None:
+    """The retry policy counts its failures as those of any handler."""
     run, _ = stage.start()
-    stage.clock.advance(LIMIT + timedelta(seconds=10))
+    for _ in range(2):
+        stage.clock.step(seconds=700)
+        stage.reaper.sweep()
+        stage.clock.step(seconds=10)
+        stage.work()
+    dead = stage.verbs.get_run(run.run_id)
+    assert (dead.state, dead.spent, dead.losses) == (RunState.DEAD, 2, 0)
+    assert len(stage.played.events) == 2
+
+
+def test_an_answer_between_the_end_of_the_wait_and_the_reapers_look_counts(stage: Stage) -> None:
+    """The work is done, so why do it again?"""
+    run, event = stage.start()
+    stage.clock.step(seconds=700)
+    assert stage.client.complete_run(run.run_id, token_of(event)).state is RunState.DONE
+    assert stage.reaper.sweep().unanswered == 0
+
+
+def test_a_job_that_is_gone_leaves_no_run_waiting(stage: Stage) -> None:
+    """There is nothing to try again."""
+    run, _ = stage.start()
+    stage.verbs.delete(stage.job.job_id)
+    stage.clock.step(seconds=700)
     stage.reaper.sweep()
-    return stage.verbs.get_run(run.run_id)
+    assert stage.verbs.get_run(run.run_id).spent == 1
+    assert not stage.verbs.get_run(run.run_id).handed_over
+
+
+def test_the_explanation_says_what_is_waited_for(stage: Stage) -> None:
+    """With the instant until which, and how it can be ended."""
+    run, _ = stage.start()
+    found = stage.views.why_run(run.run_id)
+    assert f"waits for its callback until {stamp(stage.clock.now() + LIMIT)}" in found.headline
+    assert f"dynsched run complete {run.run_id}" in found.hints
 
 
 def test_a_function_helper_reports_what_its_block_does(stage: Stage) -> None:

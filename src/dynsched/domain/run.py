@@ -26,9 +26,11 @@ class RunState(StrEnum):
     SKIPPED = "skipped"  # never to start, with the reason; kept until its retention date
 
 
-CALLBACK_SESSION = "~callback:"
-"""What the session of a run begins with that was handed over; no session row has such a name."""
 RETENTION = timedelta(days=14)
+FIXED_SESSION = "~"
+"""What the name of a session begins with that has no row: a function's invocation, for example."""
+CALLBACK_SESSION = f"{FIXED_SESSION}callback:"
+"""What it begins with where a run was handed over and waits for its callback."""
 TERMINAL = frozenset({RunState.DONE, RunState.DEAD, RunState.CANCELLED, RunState.SKIPPED})
 
 
@@ -120,7 +122,7 @@ class Run:
         batch: id of the last replay batch that moved it; empty if none did.
         origin: id of the dead run that it is a new occurrence of; empty for others.
         waits: how often it was put back because another run of the job was leased.
-        session: the worker session of the lease.
+        session: the worker session of the lease; with `FIXED_SESSION` in front, an invocation.
         leased_at: when the present lease was claimed; None without one.
         callback: digest of the token by which the attempt that was handed over is answered; kept
             until the next claim.
@@ -205,6 +207,11 @@ class Run:
         """Return whether its attempt goes on outside of any worker, until somebody answers."""
         session = self.session or ""
         return self.state is RunState.LEASED and session.startswith(CALLBACK_SESSION)
+
+    @property
+    def fixed(self) -> bool:
+        """Return whether it is under a lease with a fixed end, behind which no session stands."""
+        return self.lease_ends_at is not None
 
     @property
     def terminal(self) -> bool:

@@ -9,6 +9,7 @@ from dynsched.domain.job import Job
 from dynsched.domain.run import Run
 from dynsched.domain.time_words import number, span, stamp
 from dynsched.domain.why_ended import PATIENCE
+from dynsched.services.why_callback import why_handed_over
 from dynsched.services.why_case import Case, worker_words
 from dynsched.storage.control import Session
 from dynsched.storage.runs import ProgressNote
@@ -19,6 +20,8 @@ NOTHING = timedelta(0)
 def why_running(leased: Case) -> Finding:
     """Return who runs a leased run, or who is gone with it."""
     run, evidence = leased.run, leased.evidence
+    if run.handed_over and run.lease_ends_at is not None:
+        return why_handed_over(leased, run.lease_ends_at)
     if run.lease_ends_at is not None:
         return _on_its_own(leased, run.lease_ends_at)
     session = evidence.session(run.session or "")
