@@ -21,6 +21,7 @@ from dynsched.services.callbacks import end_handed_over, timed_out
 from dynsched.services.endings import Endings, attempt_expiry
 from dynsched.services.fixed_leases import FixedLeases
 from dynsched.services.permits import PermitDesk
+from dynsched.services.resending import Resending
 from dynsched.services.session import SessionLocks
 from dynsched.services.skew import check_clock
 from dynsched.services.statistics import Statistics
@@ -53,6 +54,7 @@ class SweepReport:
         purged: expired rows deleted, where the store does not do so by itself.
         failed: rows that could not be returned; the rest went on.
         behind: something is left to do; sweep again at once.
+        resent: messages sent again of runs that are ready for long, where runs are handed over.
     """
 
     closed: int = 0
@@ -62,6 +64,7 @@ class SweepReport:
     purged: int = 0
     failed: int = 0
     behind: bool = False
+    resent: int = 0
 
 
 class Reaper:
@@ -90,6 +93,7 @@ class Reaper:
         self._endings = Endings(
             store, clock=clock, rng=rng, desk=PermitDesk(store), on_move=self._statistics.moved
         )
+        self._resending = Resending(store, settings=settings)
         self._beats = Beats(store, role=REAPER, name=name)
         self._fixed = FixedLeases(store, settings=settings, give_back=self._return_run)
         self._until: datetime | None = None
@@ -123,6 +127,7 @@ class Reaper:
                 self._close(session, now)
         self._forget_locks(dead_here, {s.session for s in sessions})
         self._return_fixed(now)
+        report.resent = self._resending.resend(now)
         report.purged = self._store.engine.purge_expired(
             int((now - EPOCH).total_seconds()), PURGE_MAX
         )

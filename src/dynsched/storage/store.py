@@ -14,11 +14,15 @@ from dynsched.storage.beats import BeatStore
 from dynsched.storage.control import ControlStore, Cursor
 from dynsched.storage.dead import DeadStore
 from dynsched.storage.engine import Engine
+from dynsched.storage.handoff import HandOff, NoHandOff
 from dynsched.storage.jobs import JobStore
 from dynsched.storage.minutes import MinuteStore
 from dynsched.storage.placement import MapEntry, Topology
+from dynsched.storage.reminders import ReminderStore
+from dynsched.storage.resends import ResendStore
 from dynsched.storage.rows import Rows
 from dynsched.storage.runs import RunStore
+from dynsched.storage.sending import Sending
 from dynsched.storage.snapshot import SnapshotStore
 from dynsched.storage.sweeps import SweepStore
 from dynsched.storage.tokens import TokenStore
@@ -36,17 +40,21 @@ class Store:
     Args:
         engine: an engine that retries and settles (see `dynsched.storage.steady`).
         rng: for write tokens.
+        handoff: tells functions of ready runs; None tells nobody.
 
     Attributes:
         topology: the map as last read by `refresh`.
     """
 
-    def __init__(self, engine: Engine, *, rng: Random) -> None:
+    def __init__(self, engine: Engine, *, rng: Random, handoff: HandOff | None = None) -> None:
         self.engine = engine
+        self.handoff = handoff or NoHandOff()
         self._rows = Rows(engine, rng, Topology())
         self._read_at: datetime | None = None
         self.jobs = JobStore(self._rows)
-        self.runs = RunStore(self._rows)
+        self.resends = ResendStore(self._rows)
+        self.reminders = ReminderStore(self._rows)
+        self.runs = RunStore(self._rows, Sending(self._rows, self.handoff, self.reminders))
         self.dead = DeadStore(self._rows)
         self.control = ControlStore(self._rows)
         self.minutes = MinuteStore(self._rows)
