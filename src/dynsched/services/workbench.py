@@ -82,18 +82,16 @@ class Workbench:
         lead_out = LeadOut(
             store, clock, refusals=self.refusals, endings=self.endings, write=self.exits.write
         )
-        self.starts = self._starts(
-            Starter(
-                runner=runner,
-                clock=clock,
-                parts=PartCache(store),
-                on_end=self.exits.returned,
-                handover=Handover(store, clock=clock, rng=rng),
-            ),
-            lead_out,
+        starter = self._starter(store, runner=runner, clock=clock, rng=rng)
+        self.starts = self._starts(starter, lead_out, clock=clock, settings=settings, slots=slots)
+
+    def _starter(self, store: Store, *, runner: TargetRunner, clock: Clock, rng: Random) -> Starter:
+        return Starter(
+            runner=runner,
             clock=clock,
-            settings=settings,
-            slots=slots,
+            parts=PartCache(store),
+            on_end=self.exits.returned,
+            handover=Handover(store, clock=clock, rng=rng),
         )
 
     def _starts(
