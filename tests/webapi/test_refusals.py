@@ -267,7 +267,7 @@ def test_a_wrong_run_token_is_refused_and_counted_as_any_wrong_token() -> None:
     [
         ({"outcome": "done", "message": "well"}, "message"),
         ({"outcome": "failed", "output": 1}, "output"),
-        ({"outcome": "failed", "permanent": True, "retry_after_s": 1}, "retry_after"),
+        ({"outcome": "failed", "permanent": True, "retry_after_s": 1}, "retry_after_s"),
         ({"outcome": "failed", "error_type": ""}, "error_type"),
     ],
 )
