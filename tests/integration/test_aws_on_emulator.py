@@ -27,6 +27,8 @@ from dynsched.domain.target import Target
 from dynsched.domain.target_aws import Invocation, LambdaTarget, SqsTarget
 from dynsched.services.slots import InlineSlots
 from dynsched.services.specs import JobSpec
+from dynsched.targets.context import AnyContext, Context
+from dynsched.targets.result import Succeeded
 from tests.contract.dynamo_backends import REGION, dummy_credentials, fresh_prefix, ministack_url
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -141,8 +143,22 @@ def test_a_message_is_sent_once_to_a_fifo_queue_whatever_is_tried_again(stage: S
     )["QueueUrl"]
     done = stage.run(SqsTarget(queue), {"order": 7})
     assert done.state is RunState.DONE
+    again: AnyContext = Context(
+        payload={"order": 7},
+        idempotency_key=done.idempotency_key,
+        job_id=done.job_id,
+        job_name="job",
+        run_id=done.run_id,
+        tenant="default",
+        scheduled_for=done.scheduled_for,
+        attempt=2,
+    )
+    assert isinstance(stage.parts.runner.run(SqsTarget(queue), again), Succeeded)
     answer = stage.aws["sqs"].receive_message(
-        QueueUrl=queue, MessageAttributeNames=["All"], AttributeNames=["All"]
+        QueueUrl=queue,
+        MaxNumberOfMessages=10,
+        MessageAttributeNames=["All"],
+        AttributeNames=["All"],
     )
     (message,) = answer["Messages"]
     assert json.loads(message["Body"]) == {"order": 7}
