@@ -27,6 +27,7 @@ class RunState(StrEnum):
 
 
 RETENTION = timedelta(days=14)
+FIXED_SESSION = "~"  # what the session of a lease with a fixed end begins with
 TERMINAL = frozenset({RunState.DONE, RunState.DEAD, RunState.CANCELLED, RunState.SKIPPED})
 
 

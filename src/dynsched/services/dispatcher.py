@@ -40,6 +40,7 @@ class TickReport:
         late: entries that only a re-reading found; each one is an alarm.
         behind: the tick ended before the backlog did; tick again at once.
         shards: shards that this replica served.
+        lag: how far the slowest cursor is behind; a few minutes are healthy.
     """
 
     served: Served = field(default_factory=Served)
@@ -47,6 +48,7 @@ class TickReport:
     late: int = 0
     behind: bool = False
     shards: int = 0
+    lag: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +114,15 @@ class Dispatcher:
                 continue  # another replica took the shard in this moment
             self._walk(owned, times, self._visit_due)
             self._walk(retry[shard], times, self._visit_retry)
-        self._tell(report, now - minute_start(min(one.minute for one in (*due, *retry))))
+        report.lag = now - minute_start(min(one.minute for one in (*due, *retry)))
+        self._tell(report)
         return report
 
     def end(self) -> None:
         """Take the sign of life away, when no more ticks follow."""
         self._beats.end()
 
-    def _tell(self, report: TickReport, lag: timedelta) -> None:
+    def _tell(self, report: TickReport) -> None:
         done = {
             "jobs served": report.served.jobs,
             "runs made": report.served.created,
@@ -127,7 +130,7 @@ class Dispatcher:
             "retries due": report.promoted,
             "late": report.late,
         }
-        self._beats.note(self._clock.now(), done, lag=lag)
+        self._beats.note(self._clock.now(), done, lag=report.lag)
 
     def _cursors(self, kind: str) -> list[Cursor]:
         topology = self._store.topology

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from dynsched.domain.instants import from_ms, to_ms
+from dynsched.domain.job import Priority
 from dynsched.errors import NotInitialised
 from dynsched.storage.engine import (
     Applied,
@@ -23,6 +24,7 @@ from dynsched.storage.engine import (
     Stale,
     Table,
 )
+from dynsched.storage.handoff import MessageQueue
 from dynsched.storage.placement import (
     QUEUES,
     SESSIONS,
@@ -152,18 +154,25 @@ class ControlStore:
                 " run the program's version that made the store"
             )
         entries = tuple(MapEntry(*item) for item in body["m"])
-        return Topology(entries, body["la"] * SECOND / 1000, body["ke"], row.version)
+        queues = tuple(
+            MessageQueue(queue=queue, priority=Priority(priority), url=url)
+            for queue, priority, url in body.get("mq", ())
+        )
+        return Topology(entries, body["la"] * SECOND / 1000, body["ke"], row.version, queues)
 
     def write_map(self, topology: Topology) -> bool:
         """Write the map as the next version of the one seen."""
         entries = [[e.from_minute, e.shards, e.lanes, e.spread] for e in topology.entries]
         look_ahead_ms = topology.look_ahead // timedelta(milliseconds=1)
-        body: Body = {
+        body: dict[str, Any] = {
             "v": ROWS_VERSION,
             "m": entries,
             "la": look_ahead_ms,
             "ke": topology.keep_ended,
         }
+        queues = [[one.queue, one.priority.value, one.url] for one in topology.message_queues]
+        if queues:
+            body["mq"] = queues
         return self._put(Row(map_key(), body), topology.version)
 
     def _put(self, row: Row, seen: int) -> bool:

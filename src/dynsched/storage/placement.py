@@ -16,6 +16,7 @@ from dynsched.domain.job import Job, Priority
 from dynsched.domain.names import bucket_of
 from dynsched.domain.run import Run, RunState
 from dynsched.storage.engine import Key, Table
+from dynsched.storage.handoff import MessageQueue
 
 IndexEntry = tuple[str, str]
 JOB_SORT = "job"
@@ -57,12 +58,14 @@ class Topology:
         look_ahead: how far ahead occurrences get their rows.
         keep_ended: runs that ended otherwise than dead are found by time too (1 unit a run).
         version: the stored version of the map row.
+        message_queues: where messages about ready runs go; none if all runs are pulled.
     """
 
     entries: tuple[MapEntry, ...] = (MapEntry(0),)
     look_ahead: timedelta = timedelta(seconds=30)
     keep_ended: bool = True
     version: int = 0
+    message_queues: tuple[MessageQueue, ...] = ()
 
     def writing(self, minute: int) -> MapEntry:
         """Return the counts to write a minute's entries under."""
@@ -74,6 +77,13 @@ class Topology:
     def newest(self) -> Topology:
         """Return the map with its newest entry only: how everything is written from now on."""
         return replace(self, entries=self.entries[-1:])
+
+    def message_queue(self, queue: str, priority: Priority) -> MessageQueue | None:
+        """Return where messages about a queue's runs of a priority go; None if they are pulled."""
+        for one in self.message_queues:
+            if one.queue == queue and one.priority is priority:
+                return one
+        return None
 
     @property
     def shards(self) -> int:

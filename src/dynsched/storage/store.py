@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 
@@ -13,6 +14,7 @@ from dynsched.storage.beats import BeatStore
 from dynsched.storage.control import ControlStore, Cursor
 from dynsched.storage.dead import DeadStore
 from dynsched.storage.engine import Engine
+from dynsched.storage.handoff import HandOff, NoHandOff
 from dynsched.storage.jobs import JobStore
 from dynsched.storage.minutes import MinuteStore
 from dynsched.storage.placement import MapEntry, Topology
@@ -31,13 +33,15 @@ class Store:
     Args:
         engine: an engine that retries and settles (see `dynsched.storage.steady`).
         rng: for write tokens.
+        handoff: tells functions of ready runs; None tells nobody.
 
     Attributes:
         topology: the map as last read by `refresh`.
     """
 
-    def __init__(self, engine: Engine, *, rng: Random) -> None:
+    def __init__(self, engine: Engine, *, rng: Random, handoff: HandOff | None = None) -> None:
         self.engine = engine
+        self.handoff = handoff or NoHandOff()
         self._rows = Rows(engine, rng, Topology())
         self._read_at: datetime | None = None
         self.jobs = JobStore(self._rows)
@@ -93,7 +97,7 @@ class Store:
             minute = minute_of(clock.now()) - 1
             counts = topology.entries[-1]
             entry = MapEntry(minute, counts.shards, counts.lanes, counts.spread)
-            first = Topology((entry,), topology.look_ahead, topology.keep_ended)
+            first = replace(topology, entries=(entry,), version=0)
             made = self.control.write_map(first) or made
         self.ensure_cursors(self.refresh())
         return made
