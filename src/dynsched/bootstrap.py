@@ -20,6 +20,7 @@ from dynsched.errors import InvalidInput
 from dynsched.services.session import SessionLocks
 from dynsched.settings import Settings, settings_from
 from dynsched.storage.engine import Engine
+from dynsched.storage.handoff import HandOff, LazyHandOff
 from dynsched.storage.placement import MapEntry, Topology
 from dynsched.storage.steady import SteadyEngine
 from dynsched.storage.store import Store
@@ -161,6 +162,7 @@ def open_base(
     *,
     environment: Mapping[str, str] | None = None,
     engine: Engine | None = None,
+    handoff: HandOff | None = None,
     clock: Clock | None = None,
     rng: Random | None = None,
     settings: Settings | None = None,
@@ -171,6 +173,7 @@ def open_base(
         url: the store; None takes `DYNSCHED_STORE`, else a file in the working directory.
         environment: where settings come from; None is the process's.
         engine: use this one instead of the URL's.
+        handoff: use this one instead of SQS, for the queues of messages that the map names.
         clock: use this one instead of the system's.
         rng: source of ids and jitter; None is the operating system's.
         settings: use these instead of the environment's.
@@ -183,10 +186,28 @@ def open_base(
     rng = rng or SystemRandom()
     settings = settings or settings_from(environment)
     folder: Path | None = None
+    url = url or environment.get(STORE_VARIABLE) or DEFAULT_STORE
     if engine is None:
-        engine, folder = open_engine(url or environment.get(STORE_VARIABLE) or DEFAULT_STORE)
+        engine, folder = open_engine(url)
     steady = SteadyEngine(engine, clock=clock, rng=rng)
-    return Base(Store(steady, rng=rng), clock, rng, settings, SessionLocks(folder))
+    store = Store(steady, rng=rng, handoff=handoff or _handoff_of(url, clock))
+    return Base(store, clock, rng, settings, SessionLocks(folder))
+
+
+def _handoff_of(url: str, clock: Clock) -> HandOff:
+    """Return the hand-off by SQS of a store; nothing of it is loaded before it is used."""
+
+    def make() -> HandOff:
+        # Imported here: boto3 takes a third of a second, and a store that is pulled needs none.
+        from dynsched.storage.sqs import SqsHandOff  # noqa: PLC0415
+
+        parts = urlsplit(url)
+        options = _options(url, parts.query) if parts.scheme == "dynamodb" else {}
+        return SqsHandOff(
+            clock=clock, region=options.get("region"), endpoint_url=options.get("endpoint_url")
+        )
+
+    return LazyHandOff(make)
 
 
 def init_store(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 
-from dynsched.domain.run import parse_run_id
+from dynsched.domain.lifecycle import Event, Transition
+from dynsched.domain.run import RunState, parse_run_id
 from dynsched.errors import InvalidInput
 
 MESSAGE_VERSION = 1
@@ -43,3 +44,12 @@ def decode_message(text: str) -> str:
     if not isinstance(run_id, str):
         raise InvalidInput(f"{FIELD}.run", "it is not text", _MEND)
     return parse_run_id(run_id).run_id
+
+
+def calls_for_message(transition: Transition) -> bool:
+    """Return whether functions are to be told of a run after a transition of it.
+
+    A step back keeps the message that its claim came by; with another one they would double at
+    each visit. A worker that pulls has none, and its run is found by pulling or by the resend.
+    """
+    return transition.after.state is RunState.READY and transition.event is not Event.STEP_BACK

@@ -16,6 +16,7 @@ from dynsched.domain import lifecycle
 from dynsched.domain.instants import Clock, minute_of, minute_start
 from dynsched.domain.selection import shards_to_serve
 from dynsched.services.beats import Beats
+from dynsched.services.reminding import Reminding
 from dynsched.services.serving import CHUNK, JobServer, Served
 from dynsched.services.skew import check_clock
 from dynsched.settings import Settings
@@ -75,6 +76,7 @@ class Dispatcher:
         self._settings = settings
         self._name = name
         self._server = JobServer(store, settings=settings)
+        self._reminding = Reminding(store)
         self._report = TickReport()
         self._beats = Beats(store, role=DISPATCHER, name=name)
 
@@ -219,4 +221,4 @@ class Dispatcher:
             moves = [lifecycle.due(run) for run in runs[start : start + CHUNK]]
             outcomes = self._store.runs.apply_many(moves)
             self._report.promoted += sum(isinstance(item, RunApplied) for item in outcomes)
-        return len(runs)
+        return len(runs) + self._reminding.send(minute, shard, times.horizon, most=most)

@@ -7,7 +7,8 @@ may lose a message: whoever is to look at old ready rows sends another one (`ser
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -62,7 +63,10 @@ class HandOff(Protocol):
         """Send a message for each notice; what fails is logged, and the resend sends it again."""
 
     def depth(self, queue: MessageQueue) -> int:
-        """Return about how many messages a queue holds: visible, in flight and delayed.
+        """Return about how many messages of a queue wait to be received now.
+
+        Those in flight are at work, and those that are delayed are for a later instant: neither
+        is a backlog.
 
         Raises:
             StoreError: the transport did not answer.
@@ -92,6 +96,40 @@ class NoHandOff:
 
     def postpone(self, queue_url: str, receipt: str, seconds: int) -> None:
         """Do nothing."""
+
+
+class LazyHandOff:
+    """A hand-off that is made when the map has first named a queue of messages.
+
+    So whoever has none loads nothing that it would need.
+    """
+
+    def __init__(self, make: Callable[[], HandOff]) -> None:
+        self._make = make
+        self._made: HandOff | None = None
+        self._lock = threading.Lock()
+
+    def _handoff(self) -> HandOff:
+        with self._lock:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
+
+    def reach(self) -> datetime:
+        """Return the latest instant for which a message can be sent now."""
+        return self._handoff().reach()
+
+    def send(self, queue: MessageQueue, notices: Sequence[Notice]) -> None:
+        """Send a message for each notice."""
+        self._handoff().send(queue, notices)
+
+    def depth(self, queue: MessageQueue) -> int:
+        """Return about how many messages of a queue wait to be received now."""
+        return self._handoff().depth(queue)
+
+    def postpone(self, queue_url: str, receipt: str, seconds: int) -> None:
+        """Let a message that was received be visible again so many seconds from now."""
+        self._handoff().postpone(queue_url, receipt, seconds)
 
 
 def check_message_queues(queues: Sequence[MessageQueue], field: str) -> tuple[MessageQueue, ...]:

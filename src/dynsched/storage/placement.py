@@ -30,6 +30,9 @@ BEATS = "beats"
 BATCHES = "batches"
 STEPPING = "stepping"
 TOKENS = "tokens"
+REMIND_SORT = "remind"  # behind the attempts' numbers and the progress
+REMINDERS = "~"
+"""What a reminder's index key begins with: it sorts behind every instant, so behind all retries."""
 
 
 @dataclass(frozen=True, slots=True)

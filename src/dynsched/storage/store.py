@@ -18,8 +18,10 @@ from dynsched.storage.handoff import HandOff, NoHandOff
 from dynsched.storage.jobs import JobStore
 from dynsched.storage.minutes import MinuteStore
 from dynsched.storage.placement import MapEntry, Topology
+from dynsched.storage.reminders import ReminderStore
 from dynsched.storage.rows import Rows
 from dynsched.storage.runs import RunStore
+from dynsched.storage.sending import Sending
 from dynsched.storage.snapshot import SnapshotStore
 from dynsched.storage.tokens import TokenStore
 
@@ -45,7 +47,8 @@ class Store:
         self._rows = Rows(engine, rng, Topology())
         self._read_at: datetime | None = None
         self.jobs = JobStore(self._rows)
-        self.runs = RunStore(self._rows)
+        self.reminders = ReminderStore(self._rows)
+        self.runs = RunStore(self._rows, Sending(self._rows, self.handoff, self.reminders))
         self.dead = DeadStore(self._rows)
         self.control = ControlStore(self._rows)
         self.minutes = MinuteStore(self._rows)
