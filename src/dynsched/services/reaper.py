@@ -16,6 +16,7 @@ from dynsched.domain.instants import EPOCH, Clock
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.services.beats import Beats
 from dynsched.services.endings import attempt_expiry
+from dynsched.services.resending import Resending
 from dynsched.services.session import SessionLocks
 from dynsched.services.skew import check_clock
 from dynsched.services.statistics import Statistics
@@ -44,6 +45,7 @@ class SweepReport:
         late: runs found by a re-reading or by the daily sweep; each is an alarm.
         purged: expired rows deleted, where the store does not do so by itself.
         failed: rows that could not be returned; the rest went on.
+        resent: messages sent again of runs that are ready for long, where runs are handed over.
     """
 
     closed: int = 0
@@ -51,6 +53,7 @@ class SweepReport:
     late: int = 0
     purged: int = 0
     failed: int = 0
+    resent: int = 0
 
 
 class Reaper:
@@ -69,6 +72,7 @@ class Reaper:
         self._locks = locks
         self._report = SweepReport()
         self._statistics = Statistics(store)
+        self._resending = Resending(store, settings=settings)
         self._beats = Beats(store, role=REAPER, name=name)
 
     def sweep(self) -> SweepReport:
@@ -91,6 +95,7 @@ class Reaper:
             elif session.session in dead_here or self._over(session, now):
                 self._close(session, now)
         self._forget_locks(dead_here, {s.session for s in sessions})
+        report.resent = self._resending.resend(now)
         report.purged = self._store.engine.purge_expired(
             int((now - EPOCH).total_seconds()), PURGE_MAX
         )

@@ -19,6 +19,7 @@ from dynsched.storage.jobs import JobStore
 from dynsched.storage.minutes import MinuteStore
 from dynsched.storage.placement import MapEntry, Topology
 from dynsched.storage.reminders import ReminderStore
+from dynsched.storage.resends import ResendStore
 from dynsched.storage.rows import Rows
 from dynsched.storage.runs import RunStore
 from dynsched.storage.sending import Sending
@@ -47,6 +48,7 @@ class Store:
         self._rows = Rows(engine, rng, Topology())
         self._read_at: datetime | None = None
         self.jobs = JobStore(self._rows)
+        self.resends = ResendStore(self._rows)
         self.reminders = ReminderStore(self._rows)
         self.runs = RunStore(self._rows, Sending(self._rows, self.handoff, self.reminders))
         self.dead = DeadStore(self._rows)
