@@ -61,8 +61,13 @@ resource "aws_dynamodb_table" "this" {
     recovery_period_in_days = each.value.point_in_time_recovery && var.point_in_time_recovery ? var.recovery_days : null
   }
 
-  server_side_encryption {
-    enabled     = var.kms_key_arn != null
-    kms_key_arn = var.kms_key_arn
+  # Without a key of one's own the rows are encrypted with AWS's, which needs no block.
+  dynamic "server_side_encryption" {
+    for_each = var.kms_key_arn[*]
+
+    content {
+      enabled     = true
+      kms_key_arn = server_side_encryption.value
+    }
   }
 }

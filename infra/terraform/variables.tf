@@ -55,14 +55,14 @@ variable "point_in_time_recovery" {
 }
 
 variable "recovery_days" {
-  description = "For how many days back a table can be restored."
+  description = "For how many days back a table can be restored, 1 to 35. null: 35, as AWS has it."
   type        = number
-  default     = 35
-  nullable    = false
+  default     = null
+  nullable    = true
 
   validation {
-    condition     = var.recovery_days >= 1 && var.recovery_days <= 35 && floor(var.recovery_days) == var.recovery_days
-    error_message = "recovery_days: a whole number from 1 to 35."
+    condition     = var.recovery_days == null || try(var.recovery_days >= 1 && var.recovery_days <= 35 && floor(var.recovery_days) == var.recovery_days, false)
+    error_message = "recovery_days: a whole number from 1 to 35, or null."
   }
 }
 
