@@ -7,14 +7,11 @@ the time between two schedules, and any number of dispatchers may tick at once.
 from __future__ import annotations
 
 import os
-from datetime import timedelta
 from typing import Any
 
 from dynsched.bootstrap import build_dispatcher
-from dynsched.lambdas.process import LambdaContext, Once, Process, end_of, process_of
+from dynsched.lambdas.process import LambdaContext, Once, Process, last_begin, process_of
 from dynsched.services.dispatcher import Dispatcher, TickReport
-
-RESERVE = timedelta(seconds=10)  # time left that a further tick is not begun in
 
 
 class DispatcherFunction:
@@ -35,7 +32,7 @@ class DispatcherFunction:
             StoreError: the store failed; the next schedule goes on.
         """
         del event
-        ends_at = end_of(context, self._clock)
+        until = last_begin(context, self._clock)
         total, ticks = TickReport(), 0
         while True:
             report = self._dispatcher.tick()
@@ -44,7 +41,7 @@ class DispatcherFunction:
             total.promoted += report.promoted
             total.late += report.late
             total.behind, total.lag = report.behind, report.lag
-            if not report.behind or ends_at - self._clock.now() <= RESERVE:
+            if not report.behind or self._clock.now() >= until:
                 break
         done = {
             "Ticks": ticks,

@@ -18,6 +18,7 @@ Parts = TypeVar("Parts")
 
 RUNTIME = "AWS_LAMBDA_RUNTIME_API"
 NAME = "AWS_LAMBDA_FUNCTION_NAME"
+RESERVE = timedelta(seconds=10)
 
 
 class LambdaContext(Protocol):
@@ -90,3 +91,9 @@ def process_of(function: str, environment: Mapping[str, str] | None = None) -> P
 def end_of(context: LambdaContext, clock: Clock) -> datetime:
     """Return when AWS ends the invocation, by the wall clock."""
     return clock.now() + timedelta(milliseconds=context.get_remaining_time_in_millis())
+
+
+def last_begin(context: LambdaContext, clock: Clock) -> datetime:
+    """Return until when something more may be begun that takes a few seconds."""
+    left = timedelta(milliseconds=context.get_remaining_time_in_millis())
+    return clock.now() + left - min(RESERVE, left / 4)

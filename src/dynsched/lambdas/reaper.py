@@ -10,9 +10,8 @@ from typing import Any
 from dynsched.bootstrap import build_health, build_reaper, build_stepper
 from dynsched.domain.health import Health
 from dynsched.domain.job import Priority
-from dynsched.lambdas.process import LambdaContext, Once, Process, end_of, process_of
+from dynsched.lambdas.process import LambdaContext, Once, Process, last_begin, process_of
 
-RESERVE = timedelta(seconds=10)  # time left in which nothing more is begun
 HEALTH_AGE = timedelta(seconds=30)  # a look that people have made lately is as good
 
 
@@ -37,14 +36,15 @@ class ReaperFunction:
             StoreError: the store failed; the next schedule goes on.
         """
         del event
-        until = end_of(context, self._clock) - RESERVE
-        report = self._reaper.sweep()
+        until = last_begin(context, self._clock)
+        report = self._reaper.sweep(until)
         done: dict[str, float] = {
             "Sweeps": 1,
             "SessionsClosed": report.closed,
             "RunsReturned": report.returned,
             "LateFinds": report.late,
             "RowsFailed": report.failed,
+            "MessagesResent": report.resent,
         }
         self._emf.emit(done)
         done |= self._tell(self._health.health(HEALTH_AGE))

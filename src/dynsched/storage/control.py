@@ -291,15 +291,6 @@ class ControlStore:
             return cast(str, body["r"]), cast(str, body["d"])
         return run_id, digest
 
-    def take_sweep(self, now: datetime, period: timedelta) -> bool:
-        """Take the daily sweep if it is due; True for the one replica that is to make it."""
-        key = Key(Table.CONTROL, "sweep", "daily")
-        row = self._rows.engine.get(key)
-        if row is not None and now - from_ms(cast(int, row.body["at"])) < period:
-            return False
-        taken = self._put(Row(key, {"at": to_ms(now)}), 0 if row is None else row.version)
-        return taken and row is not None
-
     # permits
 
     def permits(self, keys: Sequence[Key]) -> list[Permit]:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from dynsched.domain.instants import minute_of, to_text
 from dynsched.domain.job import Job, Priority
 from dynsched.domain.names import bucket_of
-from dynsched.domain.run import Run, RunState
+from dynsched.domain.run import FIXED_SESSION, Run, RunState
 from dynsched.storage.engine import Key, Table
 from dynsched.storage.handoff import MessageQueue
 
@@ -41,7 +41,8 @@ class MapEntry:
 
     Attributes:
         from_minute: first minute bucket that is written under these counts.
-        shards: parts of each minute bucket (`due`, `retry`), of `dead` and of `ended`.
+        shards: parts of each minute bucket (`due`, `retry`, and `leased` where a lease has a fixed
+            end), of `dead` and of `ended`.
         lanes: parts of each queue's ready rows.
         spread: base partitions for the runs of one job that are not cron runs.
     """
@@ -227,6 +228,11 @@ def leased_partition(session: str) -> str:
     return f"leased#{session}"
 
 
+def fixed_partition(minute: int, shard: int) -> str:
+    """Return the index partition of the runs whose leases have a fixed end, in a minute."""
+    return leased_partition(f"{FIXED_SESSION}{minute}#{shard}")
+
+
 def dead_partition(shard: int) -> str:
     """Return the index partition of dead runs."""
     return f"dead#{shard}"
@@ -255,7 +261,7 @@ def run_index(run: Run, topology: Topology) -> IndexEntry | None:
     """Return a run's index entry, by its state."""
     run_id = run.run_id
     if run.state is RunState.LEASED:
-        return leased_partition(run.session or ""), run_id
+        return _leased_index(run, topology, run_id)
     if run.state is RunState.READY:
         minute = minute_of(run.available_at)
         lane = bucket_of(run_id, topology.writing(minute).lanes)
@@ -265,6 +271,18 @@ def run_index(run: Run, topology: Topology) -> IndexEntry | None:
         shard = bucket_of(run.job_id, topology.writing(minute).shards)
         return retry_partition(minute, shard), f"{to_text(run.available_at)}#{run_id}"
     return _ended_index(run, topology, run_id)
+
+
+def _leased_index(run: Run, topology: Topology, run_id: str) -> IndexEntry:
+    """Return where a leased run lies: under its session, or in the minute in which its lease ends.
+
+    There they sort by their ends, so that looking for those that are over reads no others.
+    """
+    if run.lease_ends_at is None:
+        return leased_partition(run.session or ""), run_id
+    minute = minute_of(run.lease_ends_at)
+    shard = bucket_of(run_id, topology.writing(minute).shards)
+    return fixed_partition(minute, shard), f"{to_text(run.lease_ends_at)}#{run_id}"
 
 
 def ready_sort(run: Run) -> str:

@@ -26,6 +26,7 @@ from dynsched.storage.engine import (
 )
 from dynsched.storage.placement import (
     attempts_partition,
+    fixed_partition,
     history_partitions,
     leased_partition,
     ready_partition,
@@ -302,6 +303,26 @@ class RunStore:
     def leased(self, session: str, *, most: int) -> list[Run]:
         """Read the runs that lie in a session's partition, by the index."""
         query = Query(Table.RUNS, leased_partition(session), index=True, limit=min(most, PAGE))
+        return decode_each(self._rows.all(query, most))
+
+    def ending(
+        self, minute: int, shard: int, *, most: int, before: datetime | None = None
+    ) -> list[Run]:
+        """Read the runs whose fixed leases end in a minute, by the index, the first end first.
+
+        Args:
+            minute: the minute of the ends.
+            shard: of that minute.
+            most: read no more than these.
+            before: only leases that end before it; None is all.
+        """
+        query = Query(
+            Table.RUNS,
+            fixed_partition(minute, shard),
+            index=True,
+            before=None if before is None else to_text(before),
+            limit=min(most, PAGE),
+        )
         return decode_each(self._rows.all(query, most))
 
     def count(

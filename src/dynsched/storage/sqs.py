@@ -34,7 +34,9 @@ log = logging.getLogger("dynsched.handoff")
 BATCH: Final = 10
 """Messages of one call: SQS's limit."""
 GROUP_MAX: Final = 128
-POSTPONE_MAX_S: Final = 12 * 3_600
+POSTPONE_MAX_S: Final = 12 * 3_600 - 1_000
+"""SQS hides a message for twelve hours in all since it was received, and a function may have had it
+for a quarter of an hour already."""
 SECOND: Final = timedelta(seconds=1)
 CONNECT_TIMEOUT_S: Final = 1.0
 READ_TIMEOUT_S: Final = 2.0
@@ -69,6 +71,7 @@ class SqsHandOff:
         region: for URLs that name none; None takes it from the environment.
         endpoint_url: another endpoint than AWS's, as of an emulator that is the store too. One of
             AWS's own is the store's alone, so it does not count here.
+        client: a ready-made client for all queues, whatever their URLs name.
         max_workers: how many batches are in flight at once.
 
     Concurrency: any number of threads.
@@ -80,6 +83,7 @@ class SqsHandOff:
         clock: Clock,
         region: str | None = None,
         endpoint_url: str | None = None,
+        client: SQSClient | None = None,
         max_workers: int = 16,
     ) -> None:
         host = urlsplit(endpoint_url).hostname if endpoint_url else None
@@ -87,6 +91,7 @@ class SqsHandOff:
         self._region = region
         self._endpoint_url = None if host and _AWS_HOST.search(host) else endpoint_url
         self._max_workers = max_workers
+        self._client = client
         self._clients: dict[str | None, SQSClient] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
@@ -170,17 +175,19 @@ class SqsHandOff:
         self, url: str, entries: list[SendMessageBatchRequestEntryTypeDef]
     ) -> list[Mapping[str, Any]]:
         """Send one batch; return the entries of it that were refused."""
-        answer = self._client(url).send_message_batch(QueueUrl=url, Entries=entries)
+        answer = self._client_of(url).send_message_batch(QueueUrl=url, Entries=entries)
         return list(answer.get("Failed", ()))
 
     def _ask(self, url: str, call: Callable[[SQSClient], Any]) -> Mapping[str, Any]:
         try:
-            answer: Mapping[str, Any] = call(self._client(url))
+            answer: Mapping[str, Any] = call(self._client_of(url))
         except (BotoCoreError, ClientError) as error:
             raise _refusal(url, error) from error
         return answer or {}
 
-    def _client(self, url: str) -> SQSClient:
+    def _client_of(self, url: str) -> SQSClient:
+        if self._client is not None:
+            return self._client
         region = region_of(url) or self._region
         with self._lock:
             if region not in self._clients:

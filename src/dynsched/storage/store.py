@@ -24,10 +24,14 @@ from dynsched.storage.rows import Rows
 from dynsched.storage.runs import RunStore
 from dynsched.storage.sending import Sending
 from dynsched.storage.snapshot import SnapshotStore
+from dynsched.storage.sweeps import SweepStore
 from dynsched.storage.tokens import TokenStore
 
 MAP_AGE = timedelta(seconds=30)
-CURSOR_KINDS = ("due", "retry")
+LEASED = "leased"
+DISPATCHER_KINDS = ("due", "retry")
+CURSOR_KINDS = (*DISPATCHER_KINDS, LEASED)
+SWEPT_BEFORE = 24 * 60  # minutes that a cursor of leases reads in a store from before it
 
 
 class Store:
@@ -55,6 +59,7 @@ class Store:
         self.control = ControlStore(self._rows)
         self.minutes = MinuteStore(self._rows)
         self.beats = BeatStore(self._rows)
+        self.sweeps = SweepStore(self._rows)
         self.snapshot = SnapshotStore(self._rows)
         self.batches = BatchStore(self._rows)
         self.audit = AuditStore(self._rows)
@@ -108,10 +113,20 @@ class Store:
         return made
 
     def ensure_cursors(self, topology: Topology) -> None:
-        """Write the cursors that the map asks for and that do not exist yet."""
+        """Write the cursors that the map asks for and that do not exist yet.
+
+        Those of leases are younger than the others in a store from before there were any: they do
+        not read all minutes since then, but a day's, behind which the daily sweep looks.
+        """
+        reached: dict[int, int] = {}  # by shard, where the cursor of jobs due is
         for kind in CURSOR_KINDS:
             found = self.control.cursors(kind, topology.shards)
             for shard, cursor in enumerate(found):
                 if cursor is None:
                     minute = min(e.from_minute for e in topology.entries if e.shards > shard)
+                    if kind == LEASED:
+                        minute = max(minute, reached[shard] - SWEPT_BEFORE)
                     self.control.write_cursor(Cursor(kind=kind, shard=shard, minute=minute))
+                    reached.setdefault(shard, minute)
+                else:
+                    reached.setdefault(shard, cursor.minute)
