@@ -68,6 +68,10 @@ class Settings:
         step_period: between two steps of a running batch.
         step_idle: between two looks for batches while none is running.
         step_runs: entries of a batch that one step moves at most.
+        resend_after: where runs are handed over by messages, a run that is due and ready for so
+            long is told of again, in case its message was lost; then at twice that age, and so on.
+        resend_most: messages that one look sends again at most; there are four in that time.
+        resend_depth: a queue with more messages waiting is deep: a twentieth is sent again there.
         mask_keys: names of keys whose values people are not shown, with commas between; beside
             password, token, secret and the like.
     """
@@ -105,6 +109,9 @@ class Settings:
     step_period: timedelta = timedelta(seconds=1)
     step_idle: timedelta = timedelta(seconds=5)
     step_runs: int = 250
+    resend_after: timedelta = timedelta(seconds=60)
+    resend_most: int = 200
+    resend_depth: int = 1_000
     mask_keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -76,15 +76,15 @@ OCCURRENCES = (
     ),
     cut(
         "closed_margin",
-        "services/dispatcher.py",
+        "services/minute_walk.py",
         "return minute_start(minute + 1) + self._settings.close_after <= now",
         "return minute_start(minute + 1) <= now",
         "test_a_minute_is_closed_only_when_no_entry_can_come_any_more",
     ),
     cut(
         "reread",
-        "services/dispatcher.py",
-        "while marks[net] < end and self._closed(marks[net], times.now - after):",
+        "services/minute_walk.py",
+        "while marks[net] < end and self._closed(marks[net], times.judged - after):",
         "while False:",
         "test_closed_minutes_are_read_again",
     ),
@@ -115,7 +115,7 @@ OCCURRENCES = (
     cut(
         "readmax",
         "services/sweep.py",
-        "if minute_start(topology.entries[-1].from_minute) + OVERDUE <= now:",
+        "if minute_start(topology.entries[-1].from_minute) + OVERDUE <= self._state.begun_at:",
         "if True:",
         "test_the_map_keeps_older_counts_while_somebody_may_write_by_them",
     ),

@@ -54,9 +54,9 @@ def _output_row(block: Block) -> str:
 
 
 def _type(text: str) -> str:
-    """Return a type in one line.
+    r"""Return a type in one line.
 
-    >>> _type("object({\\n    a = number\\n    b = optional(string)\\n  })")
+    >>> _type("object({\n    a = number\n    b = optional(string)\n  })")
     'object({a = number, b = optional(string)})'
     """
     inner = re.sub(r"\s*\n\s*", ", ", text.strip())

@@ -16,6 +16,7 @@ from dynsched.cli.values import DURATION
 from dynsched.cli.visible import visible
 from dynsched.domain.access import Action
 from dynsched.domain.instants import minute_start, to_text
+from dynsched.domain.run import RunState
 from dynsched.errors import InvalidInput
 from dynsched.services.documents import stats_document
 from dynsched.services.views import Stats
@@ -180,7 +181,9 @@ def _print_stats(stats: Stats) -> None:
 
 def _dispatch_words(lags: Mapping[str, timedelta | None]) -> str:
     """Return whether dispatchers keep up; a minute is closed only when nothing can come late."""
-    known = {kind: lag for kind, lag in lags.items() if lag is not None}
+    known = {
+        kind: lag for kind, lag in lags.items() if lag is not None and kind != RunState.LEASED.value
+    }
     if not known:
         return "not begun: no dispatcher has run yet"
     words = ", ".join(f"{kind} {span(lag)} ago" for kind, lag in known.items())

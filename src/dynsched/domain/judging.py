@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from dynsched.domain.health import Beat, Grade, Health, OldestDue, Topic, Verdict
 from dynsched.domain.job import JobState, Priority
+from dynsched.domain.run import RunState
 from dynsched.domain.time_words import span
 
 NAMED_MAX = 3  # queues or tenants that one topic names
@@ -23,6 +24,7 @@ HALF = 0.5
 ERROR_LENGTH = 100
 DAMAGED = "damaged"
 BAD_FACTOR = 3
+LEASES = RunState.LEASED.value  # the kind of cursor that the reaper moves, not the dispatcher
 _ORDER = {Grade.BAD: 0, Grade.WARN: 1, Grade.OK: 2}
 
 
@@ -134,14 +136,32 @@ def _stuck(health: Health, limits: Limits) -> Findings:
             f"{_runs(health.expired_leases)} {_verb(health.expired_leases, 'lies', 'lie')} under"
             " workers that are gone; the reaper should have returned them.",
         )
-    lag = max(filter(None, health.cursor_lags.values()), default=timedelta(0))
-    grade_ = _grade(lag, limits.lag, BAD_FACTOR * limits.lag)
-    if grade_ is not None and not silent:
-        yield grade_, f"The dispatcher is {span(lag)} behind: past minutes are not worked off yet."
+    if not silent:
+        yield from _behind(health, limits)
+    if not silent_reaper:
+        yield from _behind_with_leases(health, limits)
     if not health.sessions.get("alive"):
         waiting = sum(level.count for level in health.depth.values())
         more = f", and {_runs(waiting)} {_verb(waiting, 'waits', 'wait')}" if waiting else ""
         yield (Grade.BAD if waiting else Grade.WARN), f"No worker is alive{more}."
+
+
+def _behind(health: Health, limits: Limits) -> Findings:
+    lags = (lag for kind, lag in health.cursor_lags.items() if kind != LEASES)
+    lag = max(filter(None, lags), default=timedelta(0))
+    grade = _grade(lag, limits.lag, BAD_FACTOR * limits.lag)
+    if grade is not None:
+        yield grade, f"The dispatcher is {span(lag)} behind: past minutes are not worked off yet."
+
+
+def _behind_with_leases(health: Health, limits: Limits) -> Findings:
+    lag = health.cursor_lags.get(LEASES) or timedelta(0)
+    if lag > limits.lag:
+        yield (
+            Grade.WARN,
+            f"The reaper is {span(lag)} behind with the leases of functions: it has yet to return"
+            " runs whose leases ended, or fails to.",
+        )
 
 
 def _nothing_is_due(health: Health) -> bool:

@@ -27,6 +27,8 @@ class RunState(StrEnum):
 
 
 RETENTION = timedelta(days=14)
+FIXED_SESSION = "~"
+"""What the name of a session begins with that has no row: a function's invocation, for example."""
 TERMINAL = frozenset({RunState.DONE, RunState.DEAD, RunState.CANCELLED, RunState.SKIPPED})
 
 
@@ -118,7 +120,7 @@ class Run:
         batch: id of the last replay batch that moved it; empty if none did.
         origin: id of the dead run that it is a new occurrence of; empty for others.
         waits: how often it was put back because another run of the job was leased.
-        session: the worker session of the lease.
+        session: the worker session of the lease; with `FIXED_SESSION` in front, an invocation.
         leased_at: when the present lease was claimed; None without one.
         lease_ends_at: end of a lease that no heartbeat extends; None while a session holds it.
         cancel_requested: every way out of `leased` to ready or failed obeys it.
@@ -194,6 +196,11 @@ class Run:
     def idempotency_key(self) -> str:
         """Return the same text for every attempt and every plain replay of this run."""
         return hashlib.blake2b(self.run_id.encode(), digest_size=16).hexdigest()
+
+    @property
+    def fixed(self) -> bool:
+        """Return whether it is under a lease with a fixed end, behind which no session stands."""
+        return self.lease_ends_at is not None
 
     @property
     def terminal(self) -> bool:

@@ -1,21 +1,21 @@
 """The dispatcher: creates due occurrences and puts back runs whose back-off ends.
 
-Any number of replicas may tick at once. Each reads the minute buckets of its shards: the present
-ones first, then the backlog that an outage left. A cursor per shard moves over minutes that are
-closed and read empty; closed minutes are read again later, since an index entry may be late.
+Any number of replicas may tick at once. Each reads the minute buckets of its shards, as
+`dynsched.services.minute_walk` says.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from dynsched.domain import lifecycle
-from dynsched.domain.instants import Clock, minute_of, minute_start
+from dynsched.domain.instants import Clock, minute_start
 from dynsched.domain.selection import shards_to_serve
 from dynsched.services.beats import Beats
+from dynsched.services.minute_walk import MinuteWalk, Times
+from dynsched.services.reminding import Reminding
 from dynsched.services.serving import CHUNK, JobServer, Served
 from dynsched.services.skew import check_clock
 from dynsched.settings import Settings
@@ -25,9 +25,6 @@ from dynsched.storage.runs import RunApplied
 from dynsched.storage.store import Store
 
 log = logging.getLogger("dynsched.dispatcher")
-
-REREAD_AFTER = (timedelta(minutes=1), timedelta(minutes=10), timedelta(minutes=60))
-REREAD_MINUTES = 30  # closed minutes that one tick reads again at most, for each net
 
 
 @dataclass(slots=True)
@@ -40,6 +37,7 @@ class TickReport:
         late: entries that only a re-reading found; each one is an alarm.
         behind: the tick ended before the backlog did; tick again at once.
         shards: shards that this replica served.
+        lag: how far the slowest cursor is behind; a few minutes are healthy.
     """
 
     served: Served = field(default_factory=Served)
@@ -47,17 +45,7 @@ class TickReport:
     late: int = 0
     behind: bool = False
     shards: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """The instants of one tick: when it began, and the end of its look-ahead."""
-
-    now: datetime
-    horizon: datetime
-
-
-Visit = Callable[[int, int, Times, int], int]
+    lag: timedelta = timedelta(0)
 
 
 class Dispatcher:
@@ -73,6 +61,7 @@ class Dispatcher:
         self._settings = settings
         self._name = name
         self._server = JobServer(store, settings=settings)
+        self._reminding = Reminding(store)
         self._report = TickReport()
         self._beats = Beats(store, role=DISPATCHER, name=name)
 
@@ -106,20 +95,23 @@ class Dispatcher:
         report.shards = len(mine)
         retry = self._cursors("retry") if mine else []
         times = Times(now, now + topology.look_ahead)
+        walk = MinuteWalk(self._store, self._settings, least=CHUNK, log=log)
         for shard in sorted(mine):
             owned = self._own(due[shard], now)
             if owned is None:
                 continue  # another replica took the shard in this moment
-            self._walk(owned, times, self._visit_due)
-            self._walk(retry[shard], times, self._visit_retry)
-        self._tell(report, now - minute_start(min(one.minute for one in (*due, *retry))))
+            walk.walk(owned, times, self._visit_due)
+            walk.walk(retry[shard], times, self._visit_retry)
+        report.late, report.behind = walk.late, report.behind or walk.behind
+        report.lag = now - minute_start(min(one.minute for one in (*due, *retry)))
+        self._tell(report)
         return report
 
     def end(self) -> None:
         """Take the sign of life away, when no more ticks follow."""
         self._beats.end()
 
-    def _tell(self, report: TickReport, lag: timedelta) -> None:
+    def _tell(self, report: TickReport) -> None:
         done = {
             "jobs served": report.served.jobs,
             "runs made": report.served.created,
@@ -127,7 +119,7 @@ class Dispatcher:
             "retries due": report.promoted,
             "late": report.late,
         }
-        self._beats.note(self._clock.now(), done, lag=lag)
+        self._beats.note(self._clock.now(), done, lag=report.lag)
 
     def _cursors(self, kind: str) -> list[Cursor]:
         topology = self._store.topology
@@ -147,60 +139,6 @@ class Dispatcher:
             replace(cursor, owner=self._name, owned_until=now + hold)
         )
 
-    def _walk(self, cursor: Cursor, times: Times, visit: Visit) -> None:
-        """Visit the present minutes, the backlog and the re-readings of one shard; move on."""
-        present, last = minute_of(times.now), minute_of(times.horizon)
-        budget = self._settings.tick_jobs
-        for minute in range(present, last + 1):
-            budget -= visit(minute, cursor.shard, times, max(budget, CHUNK))
-        moved = self._backlog(cursor, present, times, visit, budget)
-        reread = self._read_again(cursor, moved, times, visit)
-        if moved != cursor.minute or reread != cursor.reread:
-            self._store.control.write_cursor(replace(cursor, minute=moved, reread=reread))
-
-    def _backlog(
-        self,
-        cursor: Cursor,
-        present: int,
-        times: Times,
-        visit: Visit,
-        budget: int,
-    ) -> int:
-        """Visit past minutes in order; return the minute that the cursor may move to.
-
-        It moves contiguously, over minutes that are closed and were read empty.
-        """
-        moved = cursor.minute
-        last = min(present, cursor.minute + self._settings.tick_minutes)
-        for minute in range(cursor.minute, last):
-            if budget <= 0:
-                self._report.behind = True
-                return moved
-            found = visit(minute, cursor.shard, times, max(budget, CHUNK))
-            budget -= found
-            if minute == moved and not found and self._closed(minute, times.now):
-                moved += 1
-        self._report.behind = self._report.behind or last < present
-        return moved
-
-    def _closed(self, minute: int, now: datetime) -> bool:
-        return minute_start(minute + 1) + self._settings.close_after <= now
-
-    def _read_again(
-        self, cursor: Cursor, moved: int, times: Times, visit: Visit
-    ) -> tuple[int, ...]:
-        """Read closed minutes again: the net for index entries that came late."""
-        marks = list(cursor.reread or (cursor.minute,) * len(REREAD_AFTER))
-        for net, after in enumerate(REREAD_AFTER):
-            end = min(moved, marks[net] + REREAD_MINUTES)
-            while marks[net] < end and self._closed(marks[net], times.now - after):
-                found = visit(marks[net], cursor.shard, times, CHUNK)
-                if found:
-                    self._report.late += found
-                    log.warning("%d late %s entries in minute %d", found, cursor.kind, marks[net])
-                marks[net] += 1
-        return tuple(marks)
-
     def _visit_due(self, minute: int, shard: int, times: Times, most: int) -> int:
         rows = self._store.jobs.due_rows(minute, shard, times.horizon, most=most)
         if rows:
@@ -216,4 +154,4 @@ class Dispatcher:
             moves = [lifecycle.due(run) for run in runs[start : start + CHUNK]]
             outcomes = self._store.runs.apply_many(moves)
             self._report.promoted += sum(isinstance(item, RunApplied) for item in outcomes)
-        return len(runs)
+        return len(runs) + self._reminding.send(minute, shard, times.horizon, most=most)

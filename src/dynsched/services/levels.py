@@ -22,6 +22,7 @@ from dynsched.services.run_places import BUCKETS_AHEAD, BUCKETS_MAX, QUEUES_MAX,
 from dynsched.storage.codec import decode_job
 from dynsched.storage.control import Session
 from dynsched.storage.placement import (
+    REMINDERS,
     after_share,
     dead_partition,
     hidden_partition,
@@ -190,7 +191,8 @@ class Levels:
         first = min((one.minute for one in cursors if one is not None), default=last)
         minutes = range(max(first, last + 1 - BUCKETS_MAX), last + 1)
         level = self._count(
-            retry_partition(minute, shard) for minute, shard in product(minutes, self._shards())
+            (retry_partition(minute, shard) for minute, shard in product(minutes, self._shards())),
+            before=REMINDERS,
         )
         return Level(level.count, True) if first < minutes.start else level
 
@@ -226,10 +228,10 @@ class Levels:
     def _shards(self) -> range:
         return range(self._store.topology.shards)
 
-    def _count(self, partitions: Iterable[str]) -> Level:
+    def _count(self, partitions: Iterable[str], *, before: str | None = None) -> Level:
         count = 0
         for partition in partitions:
-            count += self._store.runs.count(partition, most=COUNT_MAX - count)
+            count += self._store.runs.count(partition, most=COUNT_MAX - count, before=before)
             if count >= COUNT_MAX:
                 return Level(COUNT_MAX, True)
         return Level(count)

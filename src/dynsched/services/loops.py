@@ -116,7 +116,7 @@ def run_reaper(reaper: Reaper, clock: Clock, settings: Settings, stopper: Stoppe
             reaper_log.info(
                 "sweep: %d sessions closed, %d runs returned", report.closed, report.returned
             )
-        return False
+        return report.behind
 
     every(clock, stopper, settings.reaper_period.total_seconds, step)
     attempt(stopper, reaper.end)

@@ -1,4 +1,4 @@
-"""The reaper: finds sessions that are over and returns their runs, one by one.
+"""The reaper: finds sessions and fixed leases that are over and returns their runs, one by one.
 
 It closes an expired session by a guarded write first, so that a heartbeat that lands in between
 wins. Closed sessions' partitions are read again later, since a claim's index entry may come late
@@ -8,14 +8,17 @@ or a frozen claim may land behind the close. The daily sweep over all rows is th
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from dynsched.domain import lifecycle
-from dynsched.domain.instants import EPOCH, Clock
+from dynsched.domain.instants import EPOCH, Clock, within
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.services.beats import Beats
 from dynsched.services.endings import attempt_expiry
+from dynsched.services.fixed_leases import FixedLeases
+from dynsched.services.resending import Resending
 from dynsched.services.session import SessionLocks
 from dynsched.services.skew import check_clock
 from dynsched.services.statistics import Statistics
@@ -31,6 +34,8 @@ log = logging.getLogger("dynsched.reaper")
 RETURNED_MAX = 10_000  # runs of one session that one sweep returns; the next goes on
 PURGE_MAX = 5_000
 REBUILDS = 5
+SLICE = timedelta(seconds=10)  # of the daily sweep and of a backlog; then sessions come first again
+SWEEP_LOOK = timedelta(seconds=30)  # between two looks whether the daily sweep is due
 POISON_GROUP = "poison000000"
 
 
@@ -44,6 +49,8 @@ class SweepReport:
         late: runs found by a re-reading or by the daily sweep; each is an alarm.
         purged: expired rows deleted, where the store does not do so by itself.
         failed: rows that could not be returned; the rest went on.
+        behind: something is left to do; sweep again at once.
+        resent: messages sent again of runs that are ready for long, where runs are handed over.
     """
 
     closed: int = 0
@@ -51,6 +58,8 @@ class SweepReport:
     late: int = 0
     purged: int = 0
     failed: int = 0
+    behind: bool = False
+    resent: int = 0
 
 
 class Reaper:
@@ -69,16 +78,25 @@ class Reaper:
         self._locks = locks
         self._report = SweepReport()
         self._statistics = Statistics(store)
+        self._resending = Resending(store, settings=settings)
         self._beats = Beats(store, role=REAPER, name=name)
+        self._fixed = FixedLeases(store, settings=settings, give_back=self._return_run)
+        self._until: datetime | None = None
+        self._asked_at: datetime | None = None  # whether the daily sweep was due
 
-    def sweep(self) -> SweepReport:
-        """Make one pass over the sessions, and once a day over all runs.
+    def sweep(self, until: datetime | None = None) -> SweepReport:
+        """Make one pass over the sessions and fixed leases, and once a day over all runs.
+
+        Args:
+            until: end by then, with `behind` if that is too soon; what is left is for the next
+                pass, of whichever replica. None is no bound, but for the parts that are not urgent.
 
         Raises:
             ClockSkewed: this process's clock differs from the store's beyond the bound.
             StoreError: the store failed; the next sweep repeats what is missing.
         """
         report = self._report = SweepReport()
+        self._until = until
         self._store.refresh_by(self._clock.now())  # returned runs lie where the map says
         sessions = self._store.control.sessions()
         now = self._clock.now()
@@ -86,16 +104,19 @@ class Reaper:
         self._statistics.turn(now)
         dead_here = set(self._locks.dead())
         for session in sessions:
-            if not session.open:
+            if not self._in_time():
+                report.behind = True
+            elif not session.open:
                 self._read_again(session, now)
             elif session.session in dead_here or self._over(session, now):
                 self._close(session, now)
         self._forget_locks(dead_here, {s.session for s in sessions})
+        self._return_fixed(now)
+        report.resent = self._resending.resend(now)
         report.purged = self._store.engine.purge_expired(
             int((now - EPOCH).total_seconds()), PURGE_MAX
         )
-        if self._store.control.take_sweep(now, self._settings.sweep_period):
-            self._sweep_all(now)
+        self._sweep_all(now)
         self._statistics.write_by(now)
         done = {"sessions closed": report.closed, "runs returned": report.returned}
         self._beats.note(now, done | {"late": report.late, "failed": report.failed})
@@ -129,8 +150,19 @@ class Reaper:
             self._forget_locks(dead, {session.session for session in sessions})
         return report
 
+    def _in_time(self) -> bool:
+        return self._until is None or self._clock.now() < self._until
+
+    def _in_slice(self) -> Callable[[], bool]:
+        """Return what tells whether a part of this pass that is not urgent may go on."""
+        end = self._clock.now() + SLICE
+        return lambda: self._in_time() and self._clock.now() < end
+
     def _over(self, session: Session, now: datetime) -> bool:
-        return session.expires_at + self._settings.lease_margin <= now
+        return self._ended(session.expires_at, now)
+
+    def _ended(self, lease_ends_at: datetime, now: datetime) -> bool:
+        return lease_ends_at + self._settings.lease_margin <= now
 
     def _close(self, session: Session, now: datetime) -> None:
         closed = self._store.control.write_session(
@@ -180,31 +212,47 @@ class Reaper:
         failed = self._report.failed
         found = self._store.runs.leased(session, most=RETURNED_MAX)
         for seen in found:
+            if not self._in_time():
+                self._report.behind = True
+                return False
             if self._return_run(seen, session, now) and again:
                 self._report.late += 1
                 log.warning("run %s was found by a re-reading of %s", seen.run_id, session)
         return failed == self._report.failed and len(found) < RETURNED_MAX
 
+    def _return_fixed(self, now: datetime) -> None:
+        self._fixed.sweep(now, self._in_slice())
+        self._report.late += self._fixed.late
+        self._report.behind = self._report.behind or self._fixed.behind
+
     def _sweep_all(self, now: datetime) -> None:
+        """Go on with the daily sweep if it is due, or look whether it is."""
+        if not self._in_time() or within(now, self._asked_at, SWEEP_LOOK):
+            return
         sweep = DailySweep(
             self._store, clock=self._clock, settings=self._settings, give_back=self._return_run
         )
-        self._report.late += sweep.run(now).late
+        sweep.run(now, self._in_slice())
+        self._asked_at = None if sweep.left else now
+        self._report.late += sweep.late
+        self._report.behind = self._report.behind or sweep.left
 
-    def _return_run(self, seen: Run, session: str, now: datetime) -> bool:
+    def _return_run(self, seen: Run, session: str, now: datetime) -> bool | None:
         """Return one run under its fence; one broken row never blocks the rest."""
         try:
             return self._reclaim(seen, session, now)
         except Exception:
             self._report.failed += 1
             log.exception("run %s could not be returned; the next sweep tries again", seen.run_id)
-            return False
+            return None
 
     def _reclaim(self, seen: Run, session: str, now: datetime) -> bool:
         run = self._store.runs.get(seen.key)
         for _ in range(REBUILDS):
             if run is None or run.state is not RunState.LEASED or run.session != session:
                 return False
+            if run.lease_ends_at is not None and not self._ended(run.lease_ends_at, now):
+                return False  # taken anew by the same invocation
             move = lifecycle.reclaim(run, now=now, signature=POISON_GROUP)
             self._store.runs.note_attempts([_lost(run, now)])
             outcome = self._store.runs.apply(move)
@@ -235,6 +283,10 @@ def _lost(run: Run, now: datetime) -> Attempt:
         outcome="lost",
         started_at=None,
         ended_at=now,
-        message="the worker's session was over; the run may have started",
+        message=(
+            "the worker's session was over; the run may have started"
+            if run.lease_ends_at is None
+            else "its lease had ended with no word of the function; the run may have started"
+        ),
         expires_at_s=attempt_expiry(run, now),
     )

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from dynsched.domain.instants import from_ms, to_ms
+from dynsched.domain.job import Priority
 from dynsched.errors import NotInitialised
 from dynsched.storage.engine import (
     Applied,
@@ -23,6 +24,7 @@ from dynsched.storage.engine import (
     Stale,
     Table,
 )
+from dynsched.storage.handoff import MessageQueue
 from dynsched.storage.placement import (
     QUEUES,
     SESSIONS,
@@ -152,18 +154,25 @@ class ControlStore:
                 " run the program's version that made the store"
             )
         entries = tuple(MapEntry(*item) for item in body["m"])
-        return Topology(entries, body["la"] * SECOND / 1000, body["ke"], row.version)
+        queues = tuple(
+            MessageQueue(queue=queue, priority=Priority(priority), url=url)
+            for queue, priority, url in body.get("mq", ())
+        )
+        return Topology(entries, body["la"] * SECOND / 1000, body["ke"], row.version, queues)
 
     def write_map(self, topology: Topology) -> bool:
         """Write the map as the next version of the one seen."""
         entries = [[e.from_minute, e.shards, e.lanes, e.spread] for e in topology.entries]
         look_ahead_ms = topology.look_ahead // timedelta(milliseconds=1)
-        body: Body = {
+        body: dict[str, Any] = {
             "v": ROWS_VERSION,
             "m": entries,
             "la": look_ahead_ms,
             "ke": topology.keep_ended,
         }
+        queues = [[one.queue, one.priority.value, one.url] for one in topology.message_queues]
+        if queues:
+            body["mq"] = queues
         return self._put(Row(map_key(), body), topology.version)
 
     def _put(self, row: Row, seen: int) -> bool:
@@ -281,15 +290,6 @@ class ControlStore:
             body = outcome.current.body
             return cast(str, body["r"]), cast(str, body["d"])
         return run_id, digest
-
-    def take_sweep(self, now: datetime, period: timedelta) -> bool:
-        """Take the daily sweep if it is due; True for the one replica that is to make it."""
-        key = Key(Table.CONTROL, "sweep", "daily")
-        row = self._rows.engine.get(key)
-        if row is not None and now - from_ms(cast(int, row.body["at"])) < period:
-            return False
-        taken = self._put(Row(key, {"at": to_ms(now)}), 0 if row is None else row.version)
-        return taken and row is not None
 
     # permits
 

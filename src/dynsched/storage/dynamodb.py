@@ -471,7 +471,9 @@ def _make_client(region: str | None, endpoint_url: str | None, pool: int) -> Dyn
         return session.client("dynamodb", endpoint_url=endpoint_url, config=config)
     except aws.NoRegionError:
         raise InvalidInput(
-            "region", "no AWS region is given", "name one in the store's URL or set AWS_REGION"
+            "region",
+            "no AWS region is given",
+            "name one in the store's URL or set AWS_DEFAULT_REGION",
         ) from None
     except ValueError as error:
         raise InvalidInput("endpoint_url", str(error), "http(s)://host:port") from None

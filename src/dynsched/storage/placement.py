@@ -14,8 +14,9 @@ from datetime import datetime, timedelta
 from dynsched.domain.instants import minute_of, to_text
 from dynsched.domain.job import Job, Priority
 from dynsched.domain.names import bucket_of
-from dynsched.domain.run import Run, RunState
+from dynsched.domain.run import FIXED_SESSION, Run, RunState
 from dynsched.storage.engine import Key, Table
+from dynsched.storage.handoff import MessageQueue
 
 IndexEntry = tuple[str, str]
 JOB_SORT = "job"
@@ -29,6 +30,9 @@ BEATS = "beats"
 BATCHES = "batches"
 STEPPING = "stepping"
 TOKENS = "tokens"
+REMIND_SORT = "remind"  # behind the attempts' numbers and the progress
+REMINDERS = "~"
+"""What a reminder's index key begins with: it sorts behind every instant, so behind all retries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,8 @@ class MapEntry:
 
     Attributes:
         from_minute: first minute bucket that is written under these counts.
-        shards: parts of each minute bucket (`due`, `retry`), of `dead` and of `ended`.
+        shards: parts of each minute bucket (`due`, `retry`, and `leased` where a lease has a fixed
+            end), of `dead` and of `ended`.
         lanes: parts of each queue's ready rows.
         spread: base partitions for the runs of one job that are not cron runs.
     """
@@ -57,12 +62,14 @@ class Topology:
         look_ahead: how far ahead occurrences get their rows.
         keep_ended: runs that ended otherwise than dead are found by time too (1 unit a run).
         version: the stored version of the map row.
+        message_queues: where messages about ready runs go; none if all runs are pulled.
     """
 
     entries: tuple[MapEntry, ...] = (MapEntry(0),)
     look_ahead: timedelta = timedelta(seconds=30)
     keep_ended: bool = True
     version: int = 0
+    message_queues: tuple[MessageQueue, ...] = ()
 
     def writing(self, minute: int) -> MapEntry:
         """Return the counts to write a minute's entries under."""
@@ -74,6 +81,13 @@ class Topology:
     def newest(self) -> Topology:
         """Return the map with its newest entry only: how everything is written from now on."""
         return replace(self, entries=self.entries[-1:])
+
+    def message_queue(self, queue: str, priority: Priority) -> MessageQueue | None:
+        """Return where messages about a queue's runs of a priority go; None if they are pulled."""
+        for one in self.message_queues:
+            if one.queue == queue and one.priority is priority:
+                return one
+        return None
 
     @property
     def shards(self) -> int:
@@ -214,6 +228,11 @@ def leased_partition(session: str) -> str:
     return f"leased#{session}"
 
 
+def fixed_partition(minute: int, shard: int) -> str:
+    """Return the index partition of the runs whose leases have a fixed end, in a minute."""
+    return leased_partition(f"{FIXED_SESSION}{minute}#{shard}")
+
+
 def dead_partition(shard: int) -> str:
     """Return the index partition of dead runs."""
     return f"dead#{shard}"
@@ -242,7 +261,7 @@ def run_index(run: Run, topology: Topology) -> IndexEntry | None:
     """Return a run's index entry, by its state."""
     run_id = run.run_id
     if run.state is RunState.LEASED:
-        return leased_partition(run.session or ""), run_id
+        return _leased_index(run, topology, run_id)
     if run.state is RunState.READY:
         minute = minute_of(run.available_at)
         lane = bucket_of(run_id, topology.writing(minute).lanes)
@@ -252,6 +271,18 @@ def run_index(run: Run, topology: Topology) -> IndexEntry | None:
         shard = bucket_of(run.job_id, topology.writing(minute).shards)
         return retry_partition(minute, shard), f"{to_text(run.available_at)}#{run_id}"
     return _ended_index(run, topology, run_id)
+
+
+def _leased_index(run: Run, topology: Topology, run_id: str) -> IndexEntry:
+    """Return where a leased run lies: under its session, or in the minute in which its lease ends.
+
+    There they sort by their ends, so that looking for those that are over reads no others.
+    """
+    if run.lease_ends_at is None:
+        return leased_partition(run.session or ""), run_id
+    minute = minute_of(run.lease_ends_at)
+    shard = bucket_of(run_id, topology.writing(minute).shards)
+    return fixed_partition(minute, shard), f"{to_text(run.lease_ends_at)}#{run_id}"
 
 
 def ready_sort(run: Run) -> str:

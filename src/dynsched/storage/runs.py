@@ -10,6 +10,7 @@ from typing import Any, cast
 from dynsched.domain.instants import from_ms, to_ms, to_text
 from dynsched.domain.job import Priority
 from dynsched.domain.lifecycle import Transition
+from dynsched.domain.message import calls_for_message
 from dynsched.domain.run import Run, RunKey
 from dynsched.storage.codec import Attributes, decode_run, encode_run
 from dynsched.storage.engine import (
@@ -25,6 +26,7 @@ from dynsched.storage.engine import (
 )
 from dynsched.storage.placement import (
     attempts_partition,
+    fixed_partition,
     history_partitions,
     leased_partition,
     ready_partition,
@@ -32,6 +34,7 @@ from dynsched.storage.placement import (
     run_index,
 )
 from dynsched.storage.rows import PAGE, Rows, decoded, readable
+from dynsched.storage.sending import Sending
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +165,9 @@ def decode_each(rows: Iterable[Row]) -> list[Run]:
 class RunStore:
     """Verbs on runs. Every write is guarded by the version that was seen, or by absence."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, sending: Sending) -> None:
         self._rows = rows
+        self._sending = sending
 
     def row_of(self, run: Run) -> Row:
         """Return the row that stores a run, with a fresh token."""
@@ -213,7 +217,9 @@ class RunStore:
         """
         writes = [PutNew(self.row_of(run)) for run in runs]
         outcomes = self._rows.engine.write_many(writes, durable=durable)
-        return [isinstance(outcome, Applied) for outcome in outcomes]
+        made = [isinstance(outcome, Applied) for outcome in outcomes]
+        self._sending.tell(run for run, new in zip(runs, made, strict=True) if new)
+        return made
 
     def apply(self, transition: Transition, *, durable: bool = False) -> RunOutcome:
         """Write one transition under its guard. Cost: 1 to 3 write units (base and index)."""
@@ -227,6 +233,8 @@ class RunStore:
             return []
         writes = [Replace(self.row_of(item.after), item.before.version) for item in transitions]
         outcomes = self._rows.engine.write_many(writes, durable=durable)
+        pairs = zip(transitions, outcomes, strict=True)
+        self._tell(item for item, outcome in pairs if isinstance(outcome, Applied))
         return [
             RunApplied(item.after)
             if isinstance(outcome, Applied)
@@ -245,8 +253,14 @@ class RunStore:
         ]
         outcomes = self._rows.engine.transact(writes, durable=True)
         if all(isinstance(outcome, Applied) for outcome in outcomes):
+            self._tell([transition])
             return RunApplied(transition.after)
         return RunStale(self.get(transition.before.key))
+
+    def _tell(self, applied: Iterable[Transition]) -> None:
+        """Tell functions of the runs that are ready now."""
+        if self._sending.on:
+            self._sending.tell(item.after for item in applied if calls_for_message(item))
 
     def ready(
         self, queue: str, priority: Priority, lane: int, *, after: str = "", limit: int = 100
@@ -289,6 +303,26 @@ class RunStore:
     def leased(self, session: str, *, most: int) -> list[Run]:
         """Read the runs that lie in a session's partition, by the index."""
         query = Query(Table.RUNS, leased_partition(session), index=True, limit=min(most, PAGE))
+        return decode_each(self._rows.all(query, most))
+
+    def ending(
+        self, minute: int, shard: int, *, most: int, before: datetime | None = None
+    ) -> list[Run]:
+        """Read the runs whose fixed leases end in a minute, by the index, the first end first.
+
+        Args:
+            minute: the minute of the ends.
+            shard: of that minute.
+            most: read no more than these.
+            before: only leases that end before it; None is all.
+        """
+        query = Query(
+            Table.RUNS,
+            fixed_partition(minute, shard),
+            index=True,
+            before=None if before is None else to_text(before),
+            limit=min(most, PAGE),
+        )
         return decode_each(self._rows.all(query, most))
 
     def count(

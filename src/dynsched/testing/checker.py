@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from dynsched.domain.instants import to_text
@@ -118,10 +119,7 @@ def _check_place(change: RunChange, topology: Topology) -> Iterator[str]:
     row, run = change.change.after, change.after
     if row is None or run is None:
         return
-    places = [
-        run_index(run, Topology((entry,), topology.look_ahead, topology.keep_ended))
-        for entry in topology.entries
-    ]
+    places = [run_index(run, replace(topology, entries=(entry,))) for entry in topology.entries]
     if row.index not in places:
         yield f"8: {run.run_id} at {change.place} is {run.state.value} and lies in {row.index}"
 

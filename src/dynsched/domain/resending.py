@@ -1,0 +1,35 @@
+"""Resending: at which ages a ready run is told of again, in case its message was lost.
+
+A run that is due and still ready is either waiting its turn, with its message in the queue, or its
+message was lost. Nobody can tell which, so it is told of again ever more rarely: a backlog is not
+doubled at each look, and a lost message is made good within a factor of two of its age.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+LONGEST = 64
+"""Ages double up to so many times the first one; from then on they are this far apart."""
+
+
+def last_mark(age: timedelta, first: timedelta) -> timedelta | None:
+    """Return the last age, up to one, at which a run is told of again; None before the first.
+
+    >>> minute = timedelta(minutes=1)
+    >>> marks = [last_mark(minute * age, minute) for age in (0, 1, 3, 4, 200)]
+    >>> [None if mark is None else mark // minute for mark in marks]
+    [None, 1, 2, 4, 192]
+    """
+    if age < first:
+        return None
+    longest = first * LONGEST
+    if age >= longest:
+        return age // longest * longest
+    return first * (1 << (age // first).bit_length() - 1)
+
+
+def crossed(available_at: datetime, since: datetime, until: datetime, first: timedelta) -> bool:
+    """Return whether a run that is due came to one of these ages after `since`, up to `until`."""
+    mark = last_mark(until - available_at, first)
+    return mark is not None and available_at + mark > since
