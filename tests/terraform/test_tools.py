@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
 from tools.infra.arguments import problems, used_types
 from tools.infra.bindings import PROVIDER, NotInBindings, read_bindings
 from tools.infra.hcl import NotHcl, read_hcl
