@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import boto3
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from types_boto3_sqs.client import SQSClient
     from types_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
 
+AttributeName: TypeAlias = Literal[
+    "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"
+]
+
 log = logging.getLogger("dynsched.handoff")
 
 BATCH: Final = 10
@@ -40,6 +44,10 @@ for a quarter of an hour already."""
 SECOND: Final = timedelta(seconds=1)
 CONNECT_TIMEOUT_S: Final = 1.0
 READ_TIMEOUT_S: Final = 2.0
+DEPTH: Final[tuple[AttributeName, ...]] = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+)
 TRIES: Final = 2
 """How often an entry of a batch is sent that SQS could not take, of its own fault."""
 FAILURES_MAX: Final = 3
@@ -113,17 +121,17 @@ class SqsHandOff:
             list(self._threads().map(lambda batch: self._send_batch(queue, batch), batches))
 
     def depth(self, queue: MessageQueue) -> int:
-        """Return about how many messages of a queue wait to be received now. Cost: one request.
+        """Return about how many messages of a queue are visible or in flight. Cost: one request.
 
         Raises:
             StoreError: SQS did not answer, or refused.
         """
-        name: Literal["ApproximateNumberOfMessages"] = "ApproximateNumberOfMessages"
         answer = self._ask(
             queue.url,
-            lambda sqs: sqs.get_queue_attributes(QueueUrl=queue.url, AttributeNames=[name]),
+            lambda sqs: sqs.get_queue_attributes(QueueUrl=queue.url, AttributeNames=[*DEPTH]),
         )
-        return int(answer.get("Attributes", {}).get(name, 0))
+        found = answer.get("Attributes", {})
+        return sum(int(found.get(name, 0)) for name in DEPTH)
 
     def postpone(self, queue_url: str, receipt: str, seconds: int) -> None:
         """Let a message that was received be visible again so many seconds from now.
