@@ -77,6 +77,8 @@ def _string_end(text: str, start: int) -> int:
     while place < len(text) and text[place] != '"':
         plain = _PLAIN.match(text, place)
         place = plain.end() if plain else _template_end(text, place + 2)
+    if place >= len(text):
+        raise NotHcl("a text without an end")
     return place + 1
 
 
@@ -118,6 +120,8 @@ class _Reader:
         self._place = 0
 
     def _next(self) -> _Token:
+        if self._place >= len(self._tokens):
+            raise NotHcl("a block without an end")
         token = self._tokens[self._place]
         self._place += 1
         return token
