@@ -139,7 +139,7 @@ def _open_sqlite(
 
 
 def _open_dynamodb(prefix: str, options: dict[str, str]) -> tuple[Engine, Path | None]:
-    # Imported here: boto3 takes a third of a second, and a SQLite store does not need it.
+    # Imported here: botocore takes a quarter of a second, and a SQLite store does not need it.
     from dynsched.storage.dynamodb import DynamoEngine  # noqa: PLC0415
 
     check_name(prefix, "--store prefix")
