@@ -20,7 +20,7 @@ from dynsched.errors import InvalidInput
 from dynsched.services.session import SessionLocks
 from dynsched.settings import Settings, settings_from
 from dynsched.storage.engine import Engine
-from dynsched.storage.handoff import HandOff, LazyHandOff
+from dynsched.storage.handoff import HandOff, LazyHandOff, MessageQueue, check_message_queues
 from dynsched.storage.placement import MapEntry, Topology
 from dynsched.storage.steady import SteadyEngine
 from dynsched.storage.store import Store
@@ -198,7 +198,7 @@ def _handoff_of(url: str, clock: Clock) -> HandOff:
     """Return the hand-off by SQS of a store; nothing of it is loaded before it is used."""
 
     def make() -> HandOff:
-        # Imported here: boto3 takes a third of a second, and a store that is pulled needs none.
+        # Imported here: botocore takes a quarter of a second; a store that is pulled needs none.
         from dynsched.storage.sqs import SqsHandOff  # noqa: PLC0415
 
         parts = urlsplit(url)
@@ -222,6 +222,30 @@ def init_store(
     """Make the tables, the map and the first cursors; True if anything was made."""
     entry = MapEntry(0, shards, lanes, spread)
     return base.store.init(Topology((entry,), look_ahead, keep_ended), base.clock)
+
+
+def prepare_store(
+    base: Base,
+    *,
+    look_ahead: timedelta,
+    shards: int,
+    lanes: int,
+    message_queues: Sequence[MessageQueue],
+) -> bool:
+    """Prepare a store whose tables a deployment has made; True if anything changed.
+
+    It makes the map and the first cursors. In a map that is there already look-ahead and queues
+    of messages follow the deployment; shards and lanes do not, as an operator may have changed
+    them. Tables are neither made nor altered.
+
+    Raises:
+        InvalidInput: a queue of messages is wrong.
+        NotInitialised: the tables are missing.
+        Conflict: the map kept changing.
+    """
+    queues = check_message_queues(message_queues, "message_queues")
+    topology = Topology((MapEntry(0, shards, lanes),), look_ahead, message_queues=queues)
+    return base.store.prepare(topology, base.clock)
 
 
 def build_operations(base: Base, access: Access | None = None) -> Operations:

@@ -44,7 +44,9 @@ def make_client(service: str, region: str | None, endpoint_url: str | None, **op
         )
     except NoRegionError:
         raise InvalidInput(
-            "region", "no AWS region is given", "name one in the store's URL or set AWS_REGION"
+            "region",
+            "no AWS region is given",
+            "name one in the store's URL or set AWS_DEFAULT_REGION",
         ) from None
     except ValueError as error:
         raise InvalidInput("endpoint_url", str(error), "http(s)://host:port") from None
