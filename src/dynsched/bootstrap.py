@@ -199,7 +199,7 @@ def _handoff_of(url: str, clock: Clock) -> HandOff:
     """Return the hand-off by SQS of a store; nothing of it is loaded before it is used."""
 
     def make() -> HandOff:
-        # Imported here: boto3 takes a third of a second, and a store that is pulled needs none.
+        # Imported here: botocore takes a quarter of a second; a store that is pulled needs none.
         from dynsched.storage.sqs import SqsHandOff  # noqa: PLC0415
 
         parts = urlsplit(url)
