@@ -59,9 +59,8 @@ locals {
     }
     dead-runs = {
       runbook = "dead-runs"
-      text    = "At least ${local.thresholds.dead_runs} runs died within five minutes."
-      metrics = [{ name = "DeadGrowth", stat = "Sum", dimensions = {} }]
-      period  = 300
+      text    = "At least ${local.thresholds.dead_runs} runs died within an hour."
+      metrics = [{ name = "DeadGrowth", stat = "Maximum", dimensions = {} }]
       above   = local.thresholds.dead_runs - 1
       periods = 1
     }
@@ -207,7 +206,7 @@ locals {
           dimensions = can(metric.namespace) ? metric.dimensions : merge({ Store = var.prefix }, metric.dimensions)
         }
       ]
-      period     = try(alarm.period, 60)
+      period     = 60
       comparison = can(alarm.below) ? "LessThanThreshold" : "GreaterThanThreshold"
       threshold  = try(alarm.below, alarm.above)
       periods    = alarm.periods

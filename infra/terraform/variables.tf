@@ -467,14 +467,14 @@ variable "log_retention_days" {
 }
 
 variable "log_level" {
-  description = "Least level of what the functions log."
+  description = "Least level of what the functions log: DEBUG or INFO. A higher one would hold back their metrics too, which are lines of the log without a level."
   type        = string
   default     = "INFO"
   nullable    = false
 
   validation {
-    condition     = contains(["DEBUG", "INFO", "WARN", "ERROR"], var.log_level)
-    error_message = "log_level: DEBUG, INFO, WARN or ERROR."
+    condition     = contains(["DEBUG", "INFO"], var.log_level)
+    error_message = "log_level: DEBUG or INFO."
   }
 }
 
@@ -512,7 +512,7 @@ variable "alarm_emails" {
 }
 
 variable "alarm_thresholds" {
-  description = "When the alarms go off: start delays (p99, seconds) by priority, age of the oldest due run, age of the oldest message and the dispatcher's lag in seconds, newly dead runs in five minutes, share of the worker's concurrency, and the account's quota of concurrent functions."
+  description = "When the alarms go off: start delays (p99, seconds) by priority, age of the oldest due run, age of the oldest message and the dispatcher's lag in seconds, runs that died within an hour, share of the worker's concurrency, and the account's quota of concurrent functions."
   type = object({
     start_delay_high_s    = optional(number, 30)
     start_delay_default_s = optional(number, 120)

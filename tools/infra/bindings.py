@@ -25,14 +25,18 @@ _ENTRY: Final = re.compile(
     r'type: "(?P<nesting>\w+)",\s+storageClassType: "(?P<kind>[^"]+)"'
 )
 _MAPPER: Final = re.compile(r"(?<!cdktn\.)\b(\w+)ToHclTerraform")
-_NESTED: Final = re.compile(r"^function (\w+)ToHclTerraform\(struct\) \{$(.*?)^\}$", re.M | re.S)
-_TOP: Final = re.compile(r"^    synthesizeHclAttributes\(\) \{$(.*?)^    \}$", re.M | re.S)
+_NESTED: Final = re.compile(
+    r"^function (\w+)ToHclTerraform\(struct\) \{$(.*?)^\}$", re.MULTILINE | re.DOTALL
+)
+_TOP: Final = re.compile(
+    r"^    synthesizeHclAttributes\(\) \{$(.*?)^    \}$", re.MULTILINE | re.DOTALL
+)
 _KIND: Final = re.compile(r"extends cdktn\.Terraform(Resource|DataSource)\b")
 _TYPE: Final = re.compile(r'\.tfResourceType = "(\w+)"')
 _VERSION: Final = re.compile(r"providerVersion: '([\d.]+)'")
-_INTERFACE: Final = re.compile(r"interface (\w+)[^{\n]*\{(.*?)^\s*\}$", re.M | re.S)
+_INTERFACE: Final = re.compile(r"interface (\w+)[^{\n]*\{(.*?)^\s*\}$", re.MULTILINE | re.DOTALL)
 _PROPERTY: Final = re.compile(r"readonly (\w+)(\??): ")
-_GETTER: Final = re.compile(r"^    get (\w+)\(\): ([\w.]+)", re.M)
+_GETTER: Final = re.compile(r"^    get (\w+)\(\): ([\w.]+)", re.MULTILINE)
 _SCALARS: Final = {"string": "string", "number": "number", "boolean": "bool"}
 _META: Final = frozenset({"fqn", "friendlyUniqueId", "terraformMetaArguments", "tfResourceType"})
 

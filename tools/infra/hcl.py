@@ -76,10 +76,9 @@ def _string_end(text: str, start: int) -> int:
     place = start + 1
     while place < len(text) and text[place] != '"':
         plain = _PLAIN.match(text, place)
-        if plain:
-            place = plain.end()
-        else:
-            place = _template_end(text, place + 2)
+        place = plain.end() if plain else _template_end(text, place + 2)
+    if place >= len(text):
+        raise NotHcl("a text without an end")
     return place + 1
 
 
@@ -121,6 +120,8 @@ class _Reader:
         self._place = 0
 
     def _next(self) -> _Token:
+        if self._place >= len(self._tokens):
+            raise NotHcl("a block without an end")
         token = self._tokens[self._place]
         self._place += 1
         return token
@@ -156,14 +157,14 @@ class _Reader:
 
 
 def read_hcl(text: str) -> Block:
-    """Read the text of a file.
+    r"""Read the text of a file.
 
     Raises:
         NotHcl: it is not what `terraform fmt` would write.
 
-    >>> made = read_hcl('resource "a" "b" {\\n  size = max(1,\\n    2)\\n}\\n').blocks[0]
+    >>> made = read_hcl('resource "a" "b" {\n  size = max(1,\n    2)\n}\n').blocks[0]
     >>> made.labels, made.arguments
-    (('a', 'b'), {'size': 'max(1,\\n    2)'})
+    (('a', 'b'), {'size': 'max(1,\n    2)'})
     """
     return _Reader(text).body(Block(), "")
 

@@ -21,11 +21,15 @@ from tf.runner import run_provider
 
 SCHEMA_VARIABLE: Final = "DYNSCHED_SCHEMA"
 PROVIDER: Final = "registry.terraform.io/hashicorp/aws"
-# What a root module may say to the provider; the bindings' package has it elsewhere.
+# What the examples say to the provider; its own settings are not in the bindings.
 CONFIGURATION: Final = {
     "string": ("access_key", "region", "secret_key"),
     "bool": ("skip_credentials_validation", "skip_metadata_api_check", "skip_region_validation"),
 }
+TAGS: Final = {"tags": {"type": ["map", "string"], "optional": True}}
+ENDPOINTS: Final = (
+    "cloudwatch", "cloudwatchlogs", "dynamodb", "iam", "lambda", "scheduler", "sns", "sqs", "sts",
+)  # fmt: skip
 # The one argument that every resource has and that nobody sets.
 COMPUTED_TOO: Final = "id"
 
@@ -61,6 +65,21 @@ def _block(block: dict[str, Any]) -> Any:
     )
 
 
+def _configuration() -> dict[str, Any]:
+    endpoints = {name: {"type": "string", "optional": True} for name in ENDPOINTS}
+    return {
+        "attributes": {
+            name: {"type": kind, "optional": True}
+            for kind, names in CONFIGURATION.items()
+            for name in names
+        },
+        "block_types": {
+            "default_tags": {"nesting_mode": "list", "block": {"attributes": TAGS}},
+            "endpoints": {"nesting_mode": "set", "block": {"attributes": endpoints}},
+        },
+    }
+
+
 def _schemas(entries: dict[str, Any]) -> dict[str, Any]:
     return {
         name: tfplugin_pb2.Schema(block=_block(entry["block"])) for name, entry in entries.items()
@@ -76,13 +95,8 @@ class SchemaOnly(tfplugin_pb2_grpc.ProviderServicer):
 
     def GetProviderSchema(self, request: object, context: object) -> Any:  # noqa: N802
         """Return the schema."""
-        settings = {
-            name: {"type": kind, "optional": True}
-            for kind, names in CONFIGURATION.items()
-            for name in names
-        }
         return tfplugin_pb2.GetProviderSchema.Response(
-            provider=tfplugin_pb2.Schema(block=_block({"attributes": settings})),
+            provider=tfplugin_pb2.Schema(block=_block(_configuration())),
             resource_schemas=_schemas(self._schemas["resource_schemas"]),
             data_source_schemas=_schemas(self._schemas["data_source_schemas"]),
         )

@@ -286,11 +286,11 @@ run "network_and_roles" {
     role_path                = "/services/"
     permissions_boundary_arn = "arn:aws:iam::111122223333:policy/bound"
     log_retention_days       = 365
-    log_level                = "WARN"
+    log_level                = "DEBUG"
   }
 
   assert {
-    condition     = alltrue([for function in aws_lambda_function.this : function.vpc_config[0].subnet_ids == toset(["subnet-1"]) && function.tracing_config[0].mode == "Active" && function.logging_config[0].application_log_level == "WARN"])
+    condition     = alltrue([for function in aws_lambda_function.this : function.vpc_config[0].subnet_ids == toset(["subnet-1"]) && function.tracing_config[0].mode == "Active" && function.logging_config[0].application_log_level == "DEBUG"])
     error_message = "functions"
   }
 

@@ -40,7 +40,7 @@ run "first_validations" {
     role_path                = "services"
     permissions_boundary_arn = "bound"
     log_retention_days       = 10
-    log_level                = "LOUD"
+    log_level                = "WARN"
     alarm_actions            = ["pager"]
     alarm_emails             = ["team"]
     alarm_thresholds         = { oldest_due_s = 0 }

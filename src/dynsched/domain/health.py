@@ -238,11 +238,13 @@ class Health:
         depth: runs that are due and wait, by priority.
         queues: the same by queue.
         ready: all that may be claimed, those that are due later too.
-        leased: runs that workers hold.
+        leased: runs that workers hold, and functions.
+        functions: those of them whose leases have a fixed end, which take no worker's slot.
         failed: runs that wait for their next try beyond the look-ahead.
         dead: the dead-letter queue.
         discarded: dead runs that were hidden.
-        expired_leases: runs under sessions that are over and that the reaper should have returned.
+        expired_leases: runs under sessions and leases that are over and that the reaper should
+            have returned.
         dead_per_hour: runs that died in the last hour.
         minutes: the last 60, oldest first.
         dispatchers: newest sign of life first.
@@ -255,6 +257,7 @@ class Health:
         cursor_lags: how far the slowest cursor of each kind is behind.
         slots: handlers that the living workers can run at once.
         sessions: worker sessions by `alive`, `expired` and `closed`.
+        handed: queues in use whose runs are handed over to functions.
         tenants: how many are in use.
         cost: what making this took.
     """
@@ -269,6 +272,7 @@ class Health:
     queues: Mapping[str, Level]
     ready: Level
     leased: Level
+    functions: Level = Level(0)
     failed: Level
     dead: Level
     discarded: Level
@@ -285,8 +289,14 @@ class Health:
     cursor_lags: Mapping[str, timedelta | None]
     slots: int
     sessions: Mapping[str, int]
+    handed: tuple[str, ...] = ()
     tenants: int
     cost: Cost
+
+    @property
+    def in_slots(self) -> int:
+        """Return how many leased runs take a slot of a worker, of those that were counted."""
+        return max(self.leased.count - self.functions.count, 0)
 
     @property
     def recent(self) -> tuple[MinutePoint, ...]:

@@ -28,6 +28,7 @@ from dynsched.domain.instants import Clock, minute_of, minute_start, within
 from dynsched.domain.judging import Limits, judge
 from dynsched.domain.minutes import OTHERS, MinuteTally, busiest, summed
 from dynsched.domain.run import RunState
+from dynsched.services.fixed_leases import WALK_PERIOD
 from dynsched.services.groups import COUNT_MAX, group_of
 from dynsched.services.levels import Levels, level_sum
 from dynsched.services.store_views import DISCARDED, Stats, stats_of
@@ -58,13 +59,23 @@ class Look:
 
     Args:
         store: where to look; its engine is used, and counted, through a store of the look's own.
+        recount: how long the counts of jobs, of error groups and of a full dead-letter queue are
+            good at least; for a reader that looks often and shows none of them.
     """
 
-    def __init__(self, store: Store, *, clock: Clock, settings: Settings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        settings: Settings,
+        recount: timedelta = timedelta(0),
+    ) -> None:
         self._engine = CountedEngine(store.engine)
         self._store = Store(self._engine, rng=Random(0))  # its tokens are not used
         self._clock = clock
         self._settings = settings
+        self._recount = recount
 
     def health(self, before: Health | None, limits: Limits) -> Health:
         """Look at everything.
@@ -77,7 +88,7 @@ class Look:
         self._store.refresh()
         levels = Levels(self._store, now)
         jobs, jobs_at = self._jobs(levels, before, now)
-        stats = stats_of(self._store, levels, now, jobs=jobs, known=_full(before, now))
+        stats = stats_of(self._store, levels, now, jobs=jobs, known=self._full(before, now))
         recent, minutes = self._minutes(before, now)
         groups, groups_at = self._groups(stats, minutes, before, now)
         beats = self._store.beats.all(most=BEATS_MAX)
@@ -90,6 +101,7 @@ class Look:
             queues={one.queue: level_sum(one.depth.values()) for one in stats.queues},
             ready=stats.runs[RunState.READY.value],
             leased=stats.runs[RunState.LEASED.value],
+            functions=levels.functions,
             failed=stats.runs[RunState.FAILED.value],
             dead=stats.runs[RunState.DEAD.value],
             discarded=stats.runs[DISCARDED],
@@ -106,6 +118,7 @@ class Look:
             cursor_lags=stats.cursor_lags,
             slots=stats.slots,
             sessions=stats.sessions,
+            handed=tuple(one.queue for one in stats.queues if one.handed),
             tenants=stats.tenants,
             cost=self._cost(began, jobs_at, groups_at),
         )
@@ -126,9 +139,21 @@ class Look:
         """Count the jobs, unless that was done a moment ago."""
         if before is not None:
             known = sum(before.jobs_by_state.values())
-            if within(now, before.cost.jobs_at, _pause(known)):
+            if within(now, before.cost.jobs_at, self._pause(known)):
                 return (before.jobs_by_state, before.jobs_at_least), before.cost.jobs_at
         return levels.jobs(), now
+
+    def _full(self, before: Health | None, now: datetime) -> dict[str, Level]:
+        """Return the levels that were full a moment ago: counted again they would say the same."""
+        if before is None or not within(now, before.cost.groups_at, self._pause(None)):
+            return {}
+        levels = {RunState.DEAD.value: before.dead, DISCARDED: before.discarded}
+        return {name: level for name, level in levels.items() if level.at_least}
+
+    def _pause(self, rows: int | None) -> timedelta:
+        """Return how long a count of so many rows is not made again; None is very many."""
+        pause = PAUSE_MAX if rows is None else timedelta(seconds=rows / ROWS_A_SECOND)
+        return max(min(pause, PAUSE_MAX), self._recount)
 
     # what the workers counted
 
@@ -163,7 +188,7 @@ class Look:
     ) -> tuple[tuple[ErrorGroup, ...], datetime]:
         """Return the groups with most runs, unless that was done a moment ago."""
         dead = stats.runs[RunState.DEAD.value]
-        pause = PAUSE_MAX if dead.at_least else _pause(dead.count)
+        pause = self._pause(None if dead.at_least else dead.count)
         if before is not None and within(now, before.cost.groups_at, pause):
             return before.top_groups, before.cost.groups_at
         names = dict.fromkeys(self._store.dead.groups(most=GROUPS_MAX)) if dead.count else {}
@@ -181,9 +206,10 @@ class Look:
     # who works, and for whom
 
     def _expired(self, levels: Levels, now: datetime) -> int:
-        """Count the runs under sessions that the reaper should have found by now."""
+        """Count the runs under sessions and leases that the reaper should have found by now."""
         patience = self._settings.lease_margin + 2 * self._settings.reaper_period
-        return sum(
+        over = [end for end in levels.ends if end + patience + WALK_PERIOD < now]
+        return len(over) + sum(
             levels.held.get(one.session, 0)
             for one in levels.sessions
             if (one.expires_at if one.open else one.closed_at or now) + patience < now
@@ -234,19 +260,6 @@ class Look:
             )
             for name in shown
         )
-
-
-def _full(before: Health | None, now: datetime) -> dict[str, Level]:
-    """Return the levels that were full a moment ago: counting them again would say the same."""
-    if before is None or not within(now, before.cost.groups_at, PAUSE_MAX):
-        return {}
-    levels = {RunState.DEAD.value: before.dead, DISCARDED: before.discarded}
-    return {name: level for name, level in levels.items() if level.at_least}
-
-
-def _pause(rows: int) -> timedelta:
-    """Return how long a count of so many rows is not made again."""
-    return min(timedelta(seconds=rows / ROWS_A_SECOND), PAUSE_MAX)
 
 
 def _depth(stats: Stats) -> dict[str, Level]:

@@ -17,7 +17,8 @@ from dynsched.domain.instants import minute_of, minute_start, to_text
 from dynsched.domain.job import Priority
 from dynsched.domain.run import Run
 from dynsched.errors import InvalidInput
-from dynsched.services.capacity import PATIENCE, Capacity, alive_sessions
+from dynsched.services.capacity import PATIENCE, Capacity, alive_sessions, handed_queues
+from dynsched.services.fixed_leases import fixed_minutes
 from dynsched.services.run_places import BUCKETS_AHEAD, BUCKETS_MAX, QUEUES_MAX, SESSIONS_MAX
 from dynsched.storage.codec import decode_job
 from dynsched.storage.control import Session
@@ -25,6 +26,7 @@ from dynsched.storage.placement import (
     REMINDERS,
     after_share,
     dead_partition,
+    fixed_partition,
     hidden_partition,
     leased_partition,
     ready_partition,
@@ -53,6 +55,7 @@ class QueueLevel:
         oldest: the longest waiting one of them that might have started; one of bulk priority only
             if no other is late.
         sessions: open worker sessions that serve the queue.
+        handed: its runs are handed over to functions, too.
         lacks: why no living worker can run them, with the number of such runs among those that
             were looked at: the first of each lane's share keys.
     """
@@ -62,6 +65,7 @@ class QueueLevel:
     depth: Mapping[str, Level]
     oldest: OldestDue | None
     sessions: int
+    handed: bool
     lacks: Mapping[str, int]
 
     @property
@@ -83,6 +87,8 @@ class Levels:
         waiting: due runs by tenant, once `queues` was asked.
         running: leased runs by tenant, once `leased` was asked.
         held: leased runs by session, likewise.
+        functions: runs whose leases have a fixed end, likewise.
+        ends: of those of them that were read, likewise.
     """
 
     def __init__(self, store: Store, now: datetime) -> None:
@@ -90,10 +96,13 @@ class Levels:
         self._now = now
         self.sessions = store.control.sessions()
         self.alive = alive_sessions(self.sessions, now)
-        self._capacity = Capacity(self.alive)
+        self.handed = handed_queues(store.topology)
+        self._capacity = Capacity(self.alive, self.handed)
         self.waiting: dict[str, Level] = {}
         self.running: Counter[str] = Counter()
         self.held: dict[str, int] = {}
+        self.functions = Level(0)
+        self.ends: list[datetime] = []
 
     def queues(self) -> tuple[QueueLevel, ...]:
         """Return what waits in each queue in use.
@@ -123,6 +132,7 @@ class Levels:
             depth=depth,
             oldest=self._oldest(due),
             sessions=sum(name in session.queues for session in self.alive),
+            handed=name in self.handed,
             lacks=dict(lacks),
         )
 
@@ -168,7 +178,10 @@ class Levels:
         )
 
     def leased(self) -> Level:
-        """Count what workers hold, by session and by tenant. Cost: a query for each session."""
+        """Count what workers and functions hold, by session and by tenant.
+
+        Cost: a query for each session, and for each shard of some twenty minutes.
+        """
         for session in self.sessions[:SESSIONS_MAX]:
             runs = self._store.runs.leased(session.session, most=LEASED_READ)
             self.running.update(run.tenant for run in runs)
@@ -178,7 +191,22 @@ class Levels:
                 held = self._store.runs.count(partition, most=COUNT_MAX)
             self.held[session.session] = held
         total = sum(self.held.values())
-        return Level(min(total, COUNT_MAX), total >= COUNT_MAX or self._left_out)
+        by_workers = Level(min(total, COUNT_MAX), total >= COUNT_MAX or self._left_out)
+        self._fixed()
+        return level_sum([by_workers, self.functions])
+
+    def _fixed(self) -> None:
+        """Count what is leased until a fixed end."""
+        total = 0
+        for minute, shard in product(fixed_minutes(self._store, self._now), self._shards()):
+            runs = self._store.runs.ending(minute, shard, most=LEASED_READ)
+            self.running.update(run.tenant for run in runs)
+            self.ends += [run.lease_ends_at for run in runs if run.lease_ends_at is not None]
+            held = len(runs)
+            if held >= LEASED_READ:
+                held = self._store.runs.count(fixed_partition(minute, shard), most=COUNT_MAX)
+            total += held
+        self.functions = Level(min(total, COUNT_MAX), total >= COUNT_MAX)
 
     @property
     def _left_out(self) -> bool:
