@@ -99,10 +99,11 @@ def test_messages_go_by_tens_and_say_which_run_and_whose(place: Any) -> None:
 
 
 def test_a_message_comes_when_its_run_is_due(desk: Desk) -> None:
-    """A depth counts what waits to be received now: the delayed ones are no backlog."""
+    """A depth counts what is visible and what was received: the delayed ones are no backlog."""
     desk.send(notice(1), notice(2, ahead_s=600), notice(3, ahead_s=-600))
     assert desk.handoff.depth(desk.queue) == 2
     assert len(desk.receive()) == 2
+    assert desk.handoff.depth(desk.queue) == 2
 
 
 def test_a_message_that_was_received_can_be_put_off(desk: Desk) -> None:

@@ -12,22 +12,24 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-import boto3
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from dynsched.domain.instants import Clock
 from dynsched.domain.message import encode_message
 from dynsched.errors import InvalidInput, StoreError, Throttled, Unavailable
+from dynsched.storage.aws_client import make_client
 from dynsched.storage.handoff import DELAY_MAX, MessageQueue, Notice
-from dynsched.version import VERSION
 
 if TYPE_CHECKING:
     from types_boto3_sqs.client import SQSClient
     from types_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
+
+AttributeName: TypeAlias = Literal[
+    "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"
+]
 
 log = logging.getLogger("dynsched.handoff")
 
@@ -40,6 +42,10 @@ for a quarter of an hour already."""
 SECOND: Final = timedelta(seconds=1)
 CONNECT_TIMEOUT_S: Final = 1.0
 READ_TIMEOUT_S: Final = 2.0
+DEPTH: Final[tuple[AttributeName, ...]] = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+)
 TRIES: Final = 2
 """How often an entry of a batch is sent that SQS could not take, of its own fault."""
 FAILURES_MAX: Final = 3
@@ -113,17 +119,17 @@ class SqsHandOff:
             list(self._threads().map(lambda batch: self._send_batch(queue, batch), batches))
 
     def depth(self, queue: MessageQueue) -> int:
-        """Return about how many messages of a queue wait to be received now. Cost: one request.
+        """Return about how many messages of a queue are visible or in flight. Cost: one request.
 
         Raises:
             StoreError: SQS did not answer, or refused.
         """
-        name: Literal["ApproximateNumberOfMessages"] = "ApproximateNumberOfMessages"
         answer = self._ask(
             queue.url,
-            lambda sqs: sqs.get_queue_attributes(QueueUrl=queue.url, AttributeNames=[name]),
+            lambda sqs: sqs.get_queue_attributes(QueueUrl=queue.url, AttributeNames=[*DEPTH]),
         )
-        return int(answer.get("Attributes", {}).get(name, 0))
+        found = answer.get("Attributes", {})
+        return sum(int(found.get(name, 0)) for name in DEPTH)
 
     def postpone(self, queue_url: str, receipt: str, seconds: int) -> None:
         """Let a message that was received be visible again so many seconds from now.
@@ -290,27 +296,17 @@ def _entry(number: int, notice: Notice, now: datetime) -> SendMessageBatchReques
 
 
 def _make_client(region: str | None, endpoint_url: str | None, pool: int) -> SQSClient:
-    config = Config(
-        user_agent=f"dynsched/{VERSION}",
+    client: SQSClient = make_client(
+        "sqs",
+        region,
+        endpoint_url,
         connect_timeout=CONNECT_TIMEOUT_S,
         read_timeout=READ_TIMEOUT_S,
         # A doubled message does no harm, so the SDK may repeat what was not answered.
         retries={"mode": "standard", "total_max_attempts": 2},
         max_pool_connections=pool,
     )
-    try:
-        session = boto3.session.Session(region_name=region)
-        return session.client("sqs", endpoint_url=endpoint_url, config=config)
-    except NoRegionError:
-        raise InvalidInput(
-            "region",
-            "no AWS region is given",
-            "name one in the store's URL or set AWS_DEFAULT_REGION",
-        ) from None
-    except ValueError as error:
-        raise InvalidInput("endpoint_url", str(error), "http(s)://host:port") from None
-    except BotoCoreError as error:
-        raise StoreError(f"the AWS configuration cannot be used: {error}") from error
+    return client
 
 
 def _mends_itself(error: Exception) -> bool:
