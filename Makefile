@@ -15,7 +15,7 @@ TESTS = $(if $(ARGS),$(BIN)/python -m pytest $(ARGS),$(BIN)/python -m pytest -n 
   $(ALONE:%=--ignore=%) && $(BIN)/python -m pytest $(ALONE))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test check cover mutants bench fmt docs docs-check lock clean check-python
+.PHONY: help setup up test check cover mutants bench zip fmt docs docs-check lock clean check-python
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ mutants: setup ## take each rule of the protocol out and see its tests fail; som
 
 bench: setup ## measure what the README claims
 	$(BIN)/python -m bench $(ARGS)
+
+zip: setup ## build the zip of the functions on AWS: build/dynsched-lambda.zip
+	$(BIN)/python tools/build_zip.py $(ARGS)
 
 fmt: setup ## format, and mend what the linter can mend
 	$(BIN)/ruff check --fix-only --quiet .

@@ -78,8 +78,8 @@ LOSSES = (
     cut(
         "lapsereport",
         "services/worker.py",
-        "        self._give_up(started, endings)\n        if self._drain_until is not None:",
-        "        if self._drain_until is not None:",
+        "        self._exits.hand_back(started, StopReason.LEASE_LOST, now)\n",
+        "",
         "test_a_living_process_whose_lease_ran_out_reports_no_loss",
     ),
 )

@@ -10,10 +10,10 @@ PERMITS = (
         (
             Edit(
                 "services/worker.py",
-                "        claimed = self._claim(runs, session) if runs else []\n",
+                "        claimed = self._claims.take(runs, session) if runs else []\n",
                 "        coming = [lifecycle.claim(run, session=session).after for run in runs]\n"
                 "        self._look.early = self._look._caps(coming, {})\n"
-                "        claimed = self._claim(runs, session) if runs else []\n",
+                "        claimed = self._claims.take(runs, session) if runs else []\n",
             ),
             Edit(
                 "services/look.py",
@@ -56,7 +56,7 @@ PERMITS = (
     ),
     cut(
         "permitmem",
-        "services/worker.py",
+        "services/exits.py",
         "            if item.permit is not None:\n                self._refusals.freed(item.run)\n",
         "            self._refusals.freed(item.run)\n",
         "test_a_refused_permit_is_remembered_for_all_who_need_it",
@@ -73,14 +73,14 @@ PERMITS = (
         (
             Edit(
                 "services/worker.py",
-                "        claimed = self._claim(runs, session) if runs else []\n",
-                "        self.early = self._look.at(runs)\n"
-                "        claimed = self._claim(runs, session) if runs else []\n",
+                "        claimed = self._claims.take(runs, session) if runs else []\n",
+                "        self._look.early = self._look.at(runs)\n"
+                "        claimed = self._claims.take(runs, session) if runs else []\n",
             ),
             Edit(
-                "services/worker.py",
+                "services/starts.py",
                 "for looked in self._look.at([item.run for item in claimed]):",
-                "for looked in [one for one in self.early if one.run.run_id in items]:",
+                "for looked in [one for one in self._look.early if one.run.run_id in items]:",
             ),
         ),
         ("test_the_look_comes_after_the_claim",),

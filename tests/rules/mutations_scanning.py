@@ -35,14 +35,14 @@ SCANNING = (
     ),
     cut(
         "passover",
-        "services/worker.py",
+        "services/starts.py",
         "elif self._refusals.knows(looked.job.needs):",
         "elif self._refusals.knows(item.run.needs):",
         "test_a_run_whose_job_got_a_target_that_is_unknown_here_is_left_to_others",
     ),
     cut(
         "passover",
-        "services/worker.py",
+        "services/starts.py",
         "elif looked.job.needs != item.run.needs:",
         "elif False:",
         "test_a_run_whose_job_got_a_target_that_is_unknown_here_is_left_to_others",

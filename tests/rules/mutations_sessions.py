@@ -39,8 +39,8 @@ SESSIONS = (
     cut(
         "leasesession",
         "services/worker.py",
-        "if self._keeper.alive(item.session):",
-        "if self._keeper.session is not None:",
+        "return self._keeper.alive(item.session)",
+        "return self._keeper.session is not None",
         "test_a_lease_is_judged_by_its_own_session",
     ),
     cut(
@@ -72,15 +72,15 @@ SESSIONS = (
     ),
     cut(
         "claimsettle",
-        "services/worker.py",
+        "services/claims.py",
         "current = outcome.run if isinstance(outcome, RunApplied) else outcome.current",
         "current = outcome.run if isinstance(outcome, RunApplied) else None",
         "test_a_claim_whose_answer_was_lost_is_recognised",
     ),
     cut(
         "startcheck",
-        "services/worker.py",
-        "if self._keeper.alive(item.session):",
+        "services/starts.py",
+        "if alive(item):",
         "if True:",
         "test_a_run_does_not_start_when_its_lease_is_over",
         "test_a_step_back_counts_no_try",

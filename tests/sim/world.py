@@ -20,8 +20,8 @@ from dynsched.bootstrap import (
 from dynsched.domain.instants import to_text
 from dynsched.domain.run import Run
 from dynsched.errors import StoreError
+from dynsched.services.exits import Slots
 from dynsched.services.slots import InlineSlots
-from dynsched.services.worker import Slots
 from dynsched.settings import Settings
 from dynsched.storage.sqlite import SqliteEngine
 from dynsched.targets.app import App

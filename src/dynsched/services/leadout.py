@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from dynsched.domain import lifecycle
+from dynsched.domain.arrival import WAIT_DOUBLINGS, WAIT_MAX
 from dynsched.domain.instants import Clock
 from dynsched.domain.job import JobState
 from dynsched.domain.retry import signature
@@ -21,9 +22,6 @@ from dynsched.storage.runs import RunApplied
 from dynsched.storage.store import Store
 
 log = logging.getLogger("dynsched.worker")
-
-WAIT_MAX = timedelta(seconds=30)  # longest time between two looks at a run that waits
-WAIT_DOUBLINGS = 5
 
 
 def step_back(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynsched.services.batch_verbs import BatchVerbs
+from dynsched.services.handoff_verbs import HandOffVerbs
 from dynsched.services.job_verbs import Changed, JobVerbs
 from dynsched.services.replay_verbs import ReplayVerbs
 from dynsched.services.store_verbs import StoreVerbs
@@ -12,5 +13,7 @@ from dynsched.services.unmask_verbs import UnmaskVerbs
 __all__ = ["Changed", "NewToken", "Operations"]
 
 
-class Operations(JobVerbs, ReplayVerbs, BatchVerbs, StoreVerbs, TokenVerbs, UnmaskVerbs):
+class Operations(
+    JobVerbs, ReplayVerbs, BatchVerbs, StoreVerbs, HandOffVerbs, TokenVerbs, UnmaskVerbs
+):
     """Verbs for people and programs; every rule is here and in the domain, none in a view."""
