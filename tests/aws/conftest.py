@@ -75,7 +75,5 @@ def new_deployment(wire: Wire, package: Path) -> Iterator[NewDeployment]:
 
 @pytest.fixture
 def deployment(new_deployment: NewDeployment) -> Deployment:
-    """Return a deployment with the defaults, whose dispatcher has run once."""
-    deployment = new_deployment()
-    deployment.invoke("dispatcher")
-    return deployment
+    """Return a deployment with the defaults."""
+    return new_deployment()

@@ -22,6 +22,7 @@ from dynsched.bootstrap import (
     Base,
     build_operations,
     build_views,
+    init_store,
     open_base,
 )
 from dynsched.domain.job import Job, Overlap, Policies, Priority
@@ -31,8 +32,6 @@ from dynsched.domain.target import HandlerTarget
 from dynsched.services.operations import Operations
 from dynsched.services.specs import JobSpec, ScheduleSpec
 from dynsched.services.views import Views
-from dynsched.storage.handoff import MessageQueue
-from dynsched.storage.placement import MapEntry, Topology
 from dynsched.testing.checker import check_history, check_rows, told
 from dynsched.testing.history import History
 from dynsched.testing.trail import read_trail
@@ -118,19 +117,11 @@ class Deployment:
         self.connect()
         for priority in Priority:
             self.queues[priority] = self._make_queue(f"{self.prefix}-{QUEUE}-{priority}")
-        self.base.store.init(
-            Topology(
-                (MapEntry(0, 1, 2, 1),),
-                timedelta(seconds=180),
-                True,
-                message_queues=tuple(
-                    MessageQueue(queue=QUEUE, priority=p, url=u) for p, u in self.queues.items()
-                ),
-            ),
-            self.base.clock,
-        )
+        init_store(self.base)
         for name in HANDLERS:
             self.make_function(name, name)
+        self.invoke("dispatcher")
+        self.base.store.refresh()  # the dispatcher has written into it where messages go
 
     def make_function(self, name: str, kind: str) -> None:
         """Make a function, perhaps a second one of its kind."""

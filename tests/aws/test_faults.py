@@ -185,7 +185,6 @@ def test_a_worker_that_is_killed_at_its_time_limit_loses_its_run_to_another(
 ) -> None:
     """The lease ends with the invocation; the reaper returns the run and sends for it."""
     deployment = new_deployment(timeout_s=8, visibility_s=2)
-    deployment.invoke("dispatcher")
     job = deployment.add("frozen-once")
     run = deployment.operations.enqueue(job.job_id)
     wait_until(lambda: deployment.starts(run) == 1, 20, "its first try")
@@ -207,7 +206,6 @@ def test_a_handler_that_hears_nothing_is_left_before_the_function_is_killed(
 ) -> None:
     """The run is handed back under its fence while there is time, so no lease has to run out."""
     deployment = new_deployment(timeout_s=12, visibility_s=2)
-    deployment.invoke("dispatcher")
     job = deployment.add("deaf-once")
     run = deployment.operations.enqueue(job.job_id)
     (ended,) = deployment.await_end(run)

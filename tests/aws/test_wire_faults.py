@@ -145,7 +145,6 @@ class Rounds:
             self._turn(one)
         self.wire.breaks = None
         if not self._rests():
-            print("LEFT", self.broken[-3:], self._left())
             # What is left waits for the end of a lease, or for a message that is hidden.
             self.deployment.ahead(timedelta(hours=1))
             assert self._rests(), f"{self.broken[-3:]} were broken: {self._left()}"
@@ -202,24 +201,10 @@ def test_whichever_call_of_a_function_breaks_nothing_is_lost_or_doubled(
     effect = EFFECTS[name]
     rules(effect.rules)
     number = 1
-    import time
-
-    t = time.time()
     while rounds.play(number, effect):
         number += 1
     fired = ask(wire.breaker, "GET", "/_microburst/rules", None)
-    print(
-        "rounds",
-        number,
-        time.time() - t,
-        "calls",
-        {f: wire.count(f) for f in FUNCTIONS},
-        "of",
-        [str(c) for c in rounds.broken],
-    )
-    t = time.time()
     assert sum(rule["fired_count"] for rule in fired) == len(rounds.broken) > 0
     assert rounds.deployment.broken_invariants() == ""
-    print("check", time.time() - t)
     doubled = [run for run in rounds.deployment.runs() if rounds.deployment.starts(run) > 1]
     assert {run.state for run in doubled} <= {RunState.DEAD}, "only what was replayed"
