@@ -22,7 +22,7 @@ from dynsched.domain import lifecycle
 from dynsched.domain.instants import minute_start
 from dynsched.domain.job import Job, Overlap, Policies, Priority
 from dynsched.domain.retry import Jitter, RetryPolicy
-from dynsched.domain.run import Run, RunKey, RunKind, RunState, occur
+from dynsched.domain.run import FIXED_SESSION, Run, RunKey, RunKind, RunState, occur
 from dynsched.domain.target import HandlerTarget
 from dynsched.services.dispatcher import Dispatcher, TickReport
 from dynsched.services.operations import Operations
@@ -174,9 +174,9 @@ class ReaperProcess(Process):
 
     reaper: Reaper
 
-    def sweep(self) -> SweepReport:
+    def sweep(self, until: datetime | None = None) -> SweepReport:
         """Make one sweep."""
-        return self.reaper.sweep()
+        return self.reaper.sweep(until)
 
 
 class World:
@@ -365,6 +365,13 @@ class World:
         """Let a claim land that a process sent for a session a while ago."""
         move = lifecycle.claim(self.run(run), session=session)
         assert isinstance(self.store.runs.apply(move), RunApplied)
+
+    def claim_fixed(self, run: Run, invocation: str, ends_at: datetime) -> Run:
+        """Let an invocation claim a run under a lease with a fixed end."""
+        session = f"{FIXED_SESSION}{invocation}"
+        move = lifecycle.claim(self.run(run), session=session, now=self.now, lease_ends_at=ends_at)
+        assert isinstance(self.store.runs.apply(move), RunApplied)
+        return move.after
 
     def break_schedule(self, job: Job) -> None:
         """Leave a zone in a job's newest generation that an older zone database does not know."""

@@ -153,6 +153,11 @@ def reads_leased(call: Call) -> bool:
     return call.query is not None and call.query.partition.startswith("leased#")
 
 
+def reads_rows(call: Call) -> bool:
+    """Match the read of a page of all rows, as the daily sweep makes them."""
+    return call.method == "scan"
+
+
 def any_call(_: Call) -> bool:
     """Match the next call, whichever."""
     return True
