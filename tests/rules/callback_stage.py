@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
@@ -43,11 +44,13 @@ class PlayedLambda:
     Attributes:
         events: what was invoked, as the function would see it.
         refusal: code of the error that invocations are refused with; None takes them.
+        on_event: plays what the function does while the invocation is still to be answered.
     """
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self.refusal: str | None = None
+        self.on_event: Callable[[dict[str, Any]], None] = lambda _: None
 
     def make(self, _: str, __: str | None, ___: Config) -> Any:
         """Return itself as the client of any service."""
@@ -58,6 +61,7 @@ class PlayedLambda:
         if self.refusal is not None:
             raise ClientError({"Error": {"Code": self.refusal, "Message": "no"}}, "Invoke")
         self.events.append(json.loads(Payload))
+        self.on_event(self.events[-1])
         return {"StatusCode": 202, "ResponseMetadata": {"RequestId": "r"}}
 
     def close(self) -> None:
