@@ -52,13 +52,18 @@ STORE_FORMS = "sqlite:///path.db or dynamodb://PREFIX?region=eu-west-1"
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What all services of a process share."""
+    """What all services of a process share.
+
+    Attributes:
+        region: where the store is, if that is on AWS and its URL says so.
+    """
 
     store: Store
     clock: Clock
     rng: Random
     settings: Settings
     locks: SessionLocks
+    region: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +192,13 @@ def open_base(
         engine, folder = open_engine(url)
     steady = SteadyEngine(engine, clock=clock, rng=rng)
     store = Store(steady, rng=rng, handoff=handoff or _handoff_of(url, clock))
-    return Base(store, clock, rng, settings, SessionLocks(folder))
+    return Base(store, clock, rng, settings, SessionLocks(folder), _region_of(url))
+
+
+def _region_of(url: str) -> str | None:
+    """Return the AWS region that a store URL names."""
+    parts = urlsplit(url)
+    return _options(url, parts.query).get("region") if parts.scheme == "dynamodb" else None
 
 
 def _handoff_of(url: str, clock: Clock) -> HandOff:
@@ -301,7 +312,9 @@ def build_worker(
     """
     for name in queues:
         check_name(name, "--queue")
-    runner = TargetRunner(app, allow_commands=allow_commands, clock=base.clock, aws=aws)
+    runner = TargetRunner(
+        app, allow_commands=allow_commands, clock=base.clock, aws=aws, region=base.region
+    )
     hand = Hand()
     keeper = SessionKeeper(
         base.store,

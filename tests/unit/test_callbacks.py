@@ -7,11 +7,13 @@ from datetime import timedelta
 import pytest
 
 from dynsched.domain.job import Overlap
+from dynsched.domain.lease_words import holder_words
 from dynsched.domain.lifecycle import CANCEL_REQUESTED
 from dynsched.domain.run import RunState
 from dynsched.domain.time_words import stamp
 from dynsched.errors import Conflict, DynschedError, InvalidInput
 from dynsched.services.callbacks import Answer
+from dynsched.services.capacity import why_words
 from dynsched.targets.context import Permanent
 from tests.rules.callback_stage import LIMIT, Stage
 
@@ -186,3 +188,11 @@ def test_a_cancel_before_the_end_of_the_wait_has_its_reason(stage: Stage) -> Non
     """Without one it says what was asked."""
     run, _ = stage.start()
     assert stage.verbs.cancel(run.run_id).reason in ("cancelled by hand", CANCEL_REQUESTED)
+
+
+def test_lists_say_what_a_handed_over_run_waits_for(stage: Stage) -> None:
+    """Not the name of a session that nobody can look up."""
+    run, _ = stage.start()
+    told = f"waits for its callback until {stamp(stage.clock.now() + LIMIT)}"
+    assert why_words(run) == told
+    assert holder_words(run) == told

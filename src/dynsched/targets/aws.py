@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -63,6 +64,8 @@ LOOK_AGAIN_S = 60.0
 """After how long credentials are looked for again where there were none, in seconds."""
 CONNECTIONS_MAX = 50
 STATUS_TAKEN = 202
+
+log = logging.getLogger("dynsched.worker")
 
 _PERMANENT = frozenset(
     {
@@ -122,7 +125,10 @@ class AwsClients:
         with self._lock:
             now = self._clock.monotonic()
             if self._refused is None or (self._refused[1] and now >= self._refused[0]):
-                self._refused = (now + LOOK_AGAIN_S, self._look_for_credentials())
+                refusal = self._look_for_credentials()
+                if refusal and self._refused is None:
+                    log.warning("jobs on AWS are left to other workers: %s", refusal)
+                self._refused = (now + LOOK_AGAIN_S, refusal)
             return self._refused[1]
 
     def of_lambda(self, region: str | None, seconds: float) -> LambdaClient:

@@ -47,6 +47,7 @@ class TargetRunner:
         http_pool: connections for HTTP targets; by default one of its own, made when needed. A
             request over a given pool ends by its time-out only, not by the stop signal.
         aws: clients for Lambda and SQS targets; by default its own, made when needed.
+        region: where functions are that are known by plain names; None asks the environment.
         kill_grace: from SIGTERM to SIGKILL for a command without a hard limit.
         lease_lost_grace: the same after a lost lease; keep it shorter than the lease margin.
 
@@ -61,6 +62,7 @@ class TargetRunner:
         clock: Clock,
         http_pool: PoolManager | None = None,
         aws: AwsClients | None = None,
+        region: str | None = None,
         kill_grace: timedelta = KILL_GRACE,
         lease_lost_grace: timedelta = LEASE_LOST_GRACE,
     ) -> None:
@@ -69,7 +71,7 @@ class TargetRunner:
         self._clock = clock
         self._given_pool = http_pool
         self._own_pool: PoolManager | None = None
-        self._clients = aws
+        self._clients, self._region = aws, region
         self._lock = threading.Lock()
         self._kill_grace, self._lease_lost_grace = kill_grace, lease_lost_grace
         self._groups = Groups()
@@ -180,7 +182,7 @@ class TargetRunner:
 
         with self._lock:
             if self._clients is None:
-                self._clients = AwsClients(self._clock)
+                self._clients = AwsClients(self._clock, region=self._region)
             return self._clients
 
     def _ask_aws(
