@@ -14,33 +14,36 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from dynsched.clock import ScaledClock, SystemClock
-from dynsched.domain.access import Access
 from dynsched.domain.instants import Clock
-from dynsched.domain.masking import Masker
 from dynsched.domain.names import check_name, new_id
 from dynsched.errors import InvalidInput
-from dynsched.services.dispatcher import Dispatcher
-from dynsched.services.exits import Slots
-from dynsched.services.hand import Hand
-from dynsched.services.operations import Operations
-from dynsched.services.reaper import Reaper
-from dynsched.services.session import Identity, SessionKeeper, SessionLocks, this_process
-from dynsched.services.slots import InlineSlots, ThreadSlots
-from dynsched.services.stepper import BatchStepper
-from dynsched.services.views import Views
-from dynsched.services.worker import Worker
+from dynsched.services.session import SessionLocks
 from dynsched.settings import Settings, settings_from
 from dynsched.storage.engine import Engine
-from dynsched.storage.handoff import HandOff, LazyHandOff
+from dynsched.storage.handoff import HandOff, LazyHandOff, MessageQueue, check_message_queues
 from dynsched.storage.placement import MapEntry, Topology
-from dynsched.storage.sqlite import SqliteEngine
 from dynsched.storage.steady import SteadyEngine
 from dynsched.storage.store import Store
-from dynsched.targets.app import App
-from dynsched.targets.runner import TargetRunner
 
 if TYPE_CHECKING:
+    from dynsched.domain.access import Access
+    from dynsched.services.dispatcher import Dispatcher
+    from dynsched.services.exits import Slots
+    from dynsched.services.health_reader import HealthReader
+    from dynsched.services.message_worker import MessageWorker
+    from dynsched.services.operations import Operations
+    from dynsched.services.reaper import Reaper
+    from dynsched.services.session import Identity, SessionKeeper
+    from dynsched.services.stepper import BatchStepper
+    from dynsched.services.views import Views
+    from dynsched.services.workbench import Figures
+    from dynsched.services.worker import Worker
+    from dynsched.targets.app import App
     from dynsched.targets.aws import AwsClients
+    from dynsched.targets.runner import TargetRunner
+
+# Each `build_…` imports what it builds, and nobody waits for what he does not use: a function on
+# AWS is imported anew for each process that it gets.
 
 DEFAULT_STORE = "sqlite:///dynsched.db"
 STORE_VARIABLE = "DYNSCHED_STORE"
@@ -123,6 +126,8 @@ def _options(url: str, query: str) -> dict[str, str]:
 def _open_sqlite(
     url: str, host: str, path: str, options: dict[str, str]
 ) -> tuple[Engine, Path | None]:
+    from dynsched.storage.sqlite import SqliteEngine  # noqa: PLC0415
+
     if host:
         raise InvalidInput("--store", f"{url!r} names a host", "use three slashes: sqlite:///x.db")
     _only(options, "durability")
@@ -140,7 +145,7 @@ def _open_sqlite(
 
 
 def _open_dynamodb(prefix: str, options: dict[str, str]) -> tuple[Engine, Path | None]:
-    # Imported here: boto3 takes a third of a second, and a SQLite store does not need it.
+    # Imported here: botocore takes a quarter of a second, and a SQLite store does not need it.
     from dynsched.storage.dynamodb import DynamoEngine  # noqa: PLC0415
 
     check_name(prefix, "--store prefix")
@@ -205,7 +210,7 @@ def _handoff_of(url: str, clock: Clock) -> HandOff:
     """Return the hand-off by SQS of a store; nothing of it is loaded before it is used."""
 
     def make() -> HandOff:
-        # Imported here: boto3 takes a third of a second, and a store that is pulled needs none.
+        # Imported here: botocore takes a quarter of a second; a store that is pulled needs none.
         from dynsched.storage.sqs import SqsHandOff  # noqa: PLC0415
 
         parts = urlsplit(url)
@@ -231,6 +236,30 @@ def init_store(
     return base.store.init(Topology((entry,), look_ahead, keep_ended), base.clock)
 
 
+def prepare_store(
+    base: Base,
+    *,
+    look_ahead: timedelta,
+    shards: int,
+    lanes: int,
+    message_queues: Sequence[MessageQueue],
+) -> bool:
+    """Prepare a store whose tables a deployment has made; True if anything changed.
+
+    It makes the map and the first cursors. In a map that is there already look-ahead and queues
+    of messages follow the deployment; shards and lanes do not, as an operator may have changed
+    them. Tables are neither made nor altered.
+
+    Raises:
+        InvalidInput: a queue of messages is wrong.
+        NotInitialised: the tables are missing.
+        Conflict: the map kept changing.
+    """
+    queues = check_message_queues(message_queues, "message_queues")
+    topology = Topology((MapEntry(0, shards, lanes),), look_ahead, message_queues=queues)
+    return base.store.prepare(topology, base.clock)
+
+
 def build_operations(base: Base, access: Access | None = None) -> Operations:
     """Return the one door for people.
 
@@ -238,6 +267,9 @@ def build_operations(base: Base, access: Access | None = None) -> Operations:
         base: the store.
         access: who acts; None is a program of the owner's, which may do everything.
     """
+    from dynsched.domain.access import Access  # noqa: PLC0415
+    from dynsched.services.operations import Operations  # noqa: PLC0415
+
     return Operations(
         base.store,
         clock=base.clock,
@@ -254,22 +286,32 @@ def build_views(base: Base, *, read_only: bool = False) -> Views:
         base: the store.
         read_only: write nothing at all, so look at the store's health without sharing the look.
     """
+    from dynsched.domain.masking import Masker  # noqa: PLC0415
+    from dynsched.services.views import Views  # noqa: PLC0415
+
     views = Views(base.store, clock=base.clock, masker=Masker(base.settings.mask_keys))
     views.settings, views.shares = base.settings, not read_only
     return views
 
 
-def build_dispatcher(base: Base) -> Dispatcher:
-    """Return a dispatcher replica with a name of its own."""
+def build_dispatcher(base: Base, *, name: str | None = None) -> Dispatcher:
+    """Return a dispatcher replica, with a name of its own unless one is given."""
+    from dynsched.services.dispatcher import Dispatcher  # noqa: PLC0415
+
     return Dispatcher(
-        base.store, clock=base.clock, settings=base.settings, name=_replica_name(base)
+        base.store,
+        clock=base.clock,
+        settings=base.settings,
+        name=name or _replica_name(base),
     )
 
 
-def build_reaper(base: Base) -> Reaper:
-    """Return a reaper replica."""
+def build_reaper(base: Base, *, name: str | None = None) -> Reaper:
+    """Return a reaper replica, with a name of its own unless one is given."""
+    from dynsched.services.reaper import Reaper  # noqa: PLC0415
+
     # Not of the random source: a worker has a reaper too, and its name says nothing to anybody.
-    name = f"{socket.gethostname()[:40]}-{os.getpid()}-{base.store.token()}"
+    name = name or f"{socket.gethostname()[:40]}-{os.getpid()}-{base.store.token()}"
     return Reaper(
         base.store,
         clock=base.clock,
@@ -280,8 +322,17 @@ def build_reaper(base: Base) -> Reaper:
     )
 
 
+def build_health(base: Base) -> HealthReader:
+    """Return a reader of the store's health, for a process that shows nothing else of it."""
+    from dynsched.services.health_reader import HealthReader  # noqa: PLC0415
+
+    return HealthReader(base.store, clock=base.clock, settings=base.settings)
+
+
 def build_stepper(base: Base) -> BatchStepper:
     """Return a replica that moves replay batches, with a name of its own."""
+    from dynsched.services.stepper import BatchStepper  # noqa: PLC0415
+
     return BatchStepper(
         base.store, clock=base.clock, settings=base.settings, name=_replica_name(base)
     )
@@ -310,12 +361,14 @@ def build_worker(
         slots: where handlers run.
         aws: clients for Lambda and SQS targets; None makes them when needed.
     """
+    from dynsched.services.hand import Hand  # noqa: PLC0415
+    from dynsched.services.session import SessionKeeper  # noqa: PLC0415
+    from dynsched.services.slots import ThreadSlots  # noqa: PLC0415
+    from dynsched.services.worker import Worker  # noqa: PLC0415
+
     for name in queues:
         check_name(name, "--queue")
-    runner = TargetRunner(
-        app, allow_commands=allow_commands, clock=base.clock, aws=aws, region=base.region
-    )
-    hand = Hand()
+    runner, hand = _runner(base, app, allow_commands=allow_commands, aws=aws), Hand()
     keeper = SessionKeeper(
         base.store,
         clock=base.clock,
@@ -340,14 +393,60 @@ def build_worker(
     return WorkerParts(worker, keeper, runner)
 
 
+def _runner(
+    base: Base, app: App | None, *, allow_commands: bool, aws: AwsClients | None
+) -> TargetRunner:
+    from dynsched.targets.runner import TargetRunner  # noqa: PLC0415
+
+    return TargetRunner(
+        app, allow_commands=allow_commands, clock=base.clock, aws=aws, region=base.region
+    )
+
+
 def _identity(
     base: Base, app: App | None, queues: Sequence[str], *, slots: Slots | None, commands: bool
 ) -> Identity:
     """Return what the session's row says of a worker."""
+    from dynsched.services.session import this_process  # noqa: PLC0415
+    from dynsched.services.slots import InlineSlots  # noqa: PLC0415
+
     return this_process(
         socket.gethostname(),
         slots=1 if isinstance(slots, InlineSlots) else base.settings.slots,
         queues=tuple(queues),
         handlers=app.handlers if app is not None else (),
         commands=commands,
+    )
+
+
+def build_message_worker(
+    base: Base,
+    app: App | None = None,
+    *,
+    allow_commands: bool = False,
+    slots: Slots | None = None,
+    figures: Figures | None = None,
+    aws: AwsClients | None = None,
+) -> MessageWorker:
+    """Return a worker that is handed messages; without `slots` its handlers run on threads.
+
+    Args:
+        base: the store.
+        app: the handlers; None for none.
+        allow_commands: whether shell commands may be run.
+        slots: where handlers run.
+        figures: is told what the worker does, to count it.
+        aws: clients for Lambda and SQS targets; None makes them when needed.
+    """
+    from dynsched.services.message_worker import MessageWorker  # noqa: PLC0415
+    from dynsched.services.slots import ThreadSlots  # noqa: PLC0415
+
+    return MessageWorker(
+        base.store,
+        clock=base.clock,
+        rng=base.rng,
+        settings=base.settings,
+        runner=_runner(base, app, allow_commands=allow_commands, aws=aws),
+        slots=slots or ThreadSlots(base.settings.slots),
+        figures=figures,
     )

@@ -15,8 +15,8 @@ from tests.integration.test_cli_help import LEAVES, ids
 
 SECRET = "hush-4711"  # noqa: S105  # of nothing
 READING = {
-    "audit", "dlq list", "dlq show", "groups", "health", "job list", "job show", "next",
-    "replay entries", "replay list", "replay status", "run list", "run show", "stats",
+    "audit", "dlq list", "dlq show", "groups", "handoff list", "health", "job list", "job show",
+    "next", "replay entries", "replay list", "replay status", "run list", "run show", "stats",
     "tenant list", "token list", "tui", "web", "why",
     "web-user",  # it writes a file beside the store, and nothing in it
 }  # fmt: skip
@@ -25,6 +25,8 @@ CHANGING: dict[str, tuple[str, ...]] = {
     "dlq discard": ("DEAD",),
     "dlq replay": ("DEAD",),
     "dlq restore": ("DEAD",),
+    "handoff off": ("mail",),
+    "handoff set": ("main", "high", "https://sqs.eu-west-1.amazonaws.com/1/high"),
     "import crontab": ("CRONTAB",),
     "init": (),
     "job add": ("other", "--manual", "--handler", "echo"),
@@ -78,6 +80,7 @@ class Secretive:
         waiting = self.program.json("run", "list", "state:ready")[0]["run_id"]
         done = self.program.json("run", "list", "state:done")[0]["run_id"]
         self("token", "create", "graphs")
+        self("handoff", "set", "mail", "bulk", "https://sqs.eu-west-1.amazonaws.com/1/mail")
         draft = self.program.json("replay", "preview", f"id:{dead}")["batch_id"]
         self.things = {
             "CRONTAB": str(crontab),

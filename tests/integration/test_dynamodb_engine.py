@@ -139,11 +139,14 @@ def test_a_table_that_is_being_made_is_only_unavailable(engine: Engine, wire: Wi
 
 
 def test_no_region_is_told_before_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing region fails at once and says where to set it."""
+    """A missing region fails at once and says where to set it, and that is where it is read."""
     with dummy_credentials():
         monkeypatch.delenv("AWS_DEFAULT_REGION")
-        with pytest.raises(InvalidInput, match="AWS_REGION"):
+        monkeypatch.setenv("AWS_REGION", REGION)
+        with pytest.raises(InvalidInput, match="set AWS_DEFAULT_REGION"):
             DynamoEngine("p")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+        DynamoEngine("p").close()
 
 
 @pytest.mark.parametrize("prefix", ["", "a b", "ü", "x" * 201])

@@ -34,6 +34,7 @@ from dynsched.services.worker import PollReport, Worker
 from dynsched.settings import Settings
 from dynsched.storage.codec import encode_generation
 from dynsched.storage.engine import Applied, Body, Engine, Key, Replace
+from dynsched.storage.handoff import MessageQueue
 from dynsched.storage.placement import job_key
 from dynsched.storage.runs import RunApplied
 from dynsched.storage.sqlite import SqliteEngine
@@ -42,11 +43,16 @@ from dynsched.targets.app import App
 from dynsched.targets.context import AnyContext, Snooze
 from dynsched.testing.clock import SettableClock
 from dynsched.testing.faults import Crash, Fault, LaggingEngine
+from dynsched.testing.messages import MemoryHandOff
 from tests.rules.wire import Wire, claims
 
 START = datetime(2026, 3, 2, 9, 0, 10, tzinfo=UTC)
 RETRY = RetryPolicy(base=timedelta(seconds=5), jitter=Jitter.NONE)
 PLAIN = Policies(timeout=None, retry=RETRY, overlap=Overlap.ALLOW)
+HANDED_OVER = tuple(
+    MessageQueue(queue="main", priority=priority, url=f"http://sqs/{priority.value}")
+    for priority in Priority
+)
 EVERY_MINUTE = CronSpec(expr="* * * * *")
 
 
@@ -186,15 +192,20 @@ class World:
         lag_s: how long an index entry takes to appear or to go, seconds.
         shards: of each minute bucket.
         lanes: of each queue; with one, the order of claims is that of the index.
+        handed_over: whether runs of the main queue are handed over by messages too.
 
     Attributes:
+        messages: the queues of messages.
         hidden: keys whose index entries are late.
         calls: the contexts of the handlers that were called, in order.
         living: workers that send their heartbeats while the dead are reaped.
     """
 
-    def __init__(self, *, lag_s: float = 0, shards: int = 1, lanes: int = 2) -> None:
+    def __init__(
+        self, *, lag_s: float = 0, shards: int = 1, lanes: int = 2, handed_over: bool = False
+    ) -> None:
         self.clock = SettableClock(START)
+        self.messages = MemoryHandOff(self.clock)
         self.hidden: set[Key] = set()
         self.calls: list[AnyContext] = []
         self.living: list[WorkerProcess] = []
@@ -205,6 +216,10 @@ class World:
         self._made = 0
         people = self._process(0)
         init_store(people.base, shards=shards, lanes=lanes)
+        if handed_over:
+            mapped = replace(people.store.topology, message_queues=HANDED_OVER)
+            assert people.store.control.write_map(mapped)
+            people.store.refresh()
         self.people = people
         self.operations: Operations = build_operations(people.base)
 
@@ -226,7 +241,12 @@ class World:
         clock = ProcessClock(self.clock, skew_s)
         settings = Settings(slots=slots)
         base = open_base(
-            engine=wire, clock=clock, rng=Random(self._made), settings=settings, environment={}
+            engine=wire,
+            handoff=self.messages,
+            clock=clock,
+            rng=Random(self._made),
+            settings=settings,
+            environment={},
         )
         return Process(base, wire, clock)
 

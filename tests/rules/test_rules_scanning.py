@@ -10,10 +10,10 @@ from datetime import timedelta
 
 import pytest
 
+from dynsched.domain.arrival import WAIT_MAX
 from dynsched.domain.job import Overlap, Priority
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import HandlerTarget
-from dynsched.services.leadout import WAIT_MAX
 from tests.rules.small_world import WorkerProcess, World
 
 

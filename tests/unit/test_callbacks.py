@@ -6,14 +6,19 @@ from datetime import timedelta
 
 import pytest
 
+from dynsched.bootstrap import build_message_worker
 from dynsched.domain.job import Overlap
 from dynsched.domain.lease_words import holder_words
 from dynsched.domain.lifecycle import CANCEL_REQUESTED
+from dynsched.domain.message import encode_message
 from dynsched.domain.run import RunState
 from dynsched.domain.time_words import stamp
 from dynsched.errors import Conflict, DynschedError, InvalidInput
 from dynsched.services.callbacks import Answer
 from dynsched.services.capacity import why_words
+from dynsched.services.message_worker import Message
+from dynsched.services.slots import InlineSlots
+from dynsched.targets.aws import AwsClients
 from dynsched.targets.context import Permanent
 from tests.rules.callback_stage import LIMIT, Stage
 
@@ -196,3 +201,20 @@ def test_lists_say_what_a_handed_over_run_waits_for(stage: Stage) -> None:
     told = f"waits for its callback until {stamp(stage.clock.now() + LIMIT)}"
     assert why_words(run) == told
     assert holder_words(run) == told
+
+
+def test_a_worker_that_is_handed_messages_hands_over_too(stage: Stage) -> None:
+    """Its message is done with, and the function of the job has longer than that of the worker."""
+    worker = build_message_worker(
+        stage.base, slots=InlineSlots(), aws=AwsClients(stage.clock, make=stage.played.make)
+    )
+    run = stage.verbs.enqueue(stage.job.job_id)
+    message = Message(id="m1", body=encode_message(run.run_id))
+    ends_at = stage.clock.now() + timedelta(minutes=2)
+    (fate,) = worker.work([message], ends_at=ends_at, invocation="i1")
+    assert not fate.keep
+    handed = stage.verbs.get_run(run.run_id)
+    assert handed.handed_over
+    assert handed.lease_ends_at == stage.clock.now() + LIMIT
+    (event,) = stage.played.events
+    assert stage.client.complete_run(run.run_id, token_of(event)).state is RunState.DONE

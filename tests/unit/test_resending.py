@@ -59,13 +59,13 @@ def desk() -> Desk:
 
 
 def test_ages_double_and_then_recur() -> None:
-    """At one, two, four ... 64 minutes, then each 64: a lost message is not forgotten."""
+    """At one, two, four ... 1,024 minutes, then each 1,024: a lost message is not forgotten."""
     told = [
         age
-        for age in range(1, 300)
+        for age in range(1, 3_500)
         if crossed(DUE, DUE + MINUTE * (age - 1), DUE + MINUTE * age, MINUTE)
     ]
-    assert told == [1, 2, 4, 8, 16, 32, 64, 128, 192, 256]
+    assert told == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3072]
 
 
 @given(

@@ -13,6 +13,7 @@ from dynsched.domain import lifecycle
 from dynsched.domain.access import Access, Role
 from dynsched.domain.audit import AuditEntry
 from dynsched.domain.batch import Batch
+from dynsched.domain.job import Priority
 from dynsched.domain.retry import RetryPolicy
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import HandlerTarget
@@ -52,6 +53,7 @@ class Scene:
         self.base = open_base(environment={}, engine=self.engine, clock=self.clock, rng=Random(1))
         init_store(self.base)
         self.owner = build_operations(self.base)
+        self.owner.set_message_queue("mail", priority=Priority.BULK, url="https://sqs/1/mail")
         self.active = self.owner.create(self.spec("active"))
         self.paused = self.owner.create(self.spec("paused"))
         self.owner.pause(self.paused.job_id, reason="holiday")
@@ -240,6 +242,18 @@ CALLS: dict[str, Call] = {
         lambda verbs, _: verbs.resize(lanes=4, reason=REASON),
         lambda *_: "store",
         lambda verbs, _: verbs.resize(lanes=0),
+    ),
+    "set_message_queue": Call(
+        lambda verbs, _: verbs.set_message_queue(
+            "main", priority=Priority.HIGH, url="https://sqs/1/high", reason=REASON
+        ),
+        lambda *_: "store",
+        lambda verbs, _: verbs.set_message_queue("main", priority=Priority.HIGH, url="no URL"),
+    ),
+    "drop_message_queues": Call(
+        lambda verbs, _: verbs.drop_message_queues("mail", reason=REASON),
+        lambda *_: "store",
+        lambda verbs, _: verbs.drop_message_queues("nobody"),
     ),
     "set_tenant": Call(
         lambda verbs, _: verbs.set_tenant(TENANT, max_running=3, reason=REASON),

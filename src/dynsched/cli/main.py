@@ -9,6 +9,7 @@ from dynsched.cli.audit import audit_command
 from dynsched.cli.command import Program
 from dynsched.cli.console import tui_command
 from dynsched.cli.dlq import dlq_group
+from dynsched.cli.handoff import handoff_group
 from dynsched.cli.health import groups_command, health_command
 from dynsched.cli.importing import import_group
 from dynsched.cli.job import job_group
@@ -39,7 +40,7 @@ from dynsched.cli.why import why_command
         "See what is going on": ("health", "groups", "run", "why", "stats", "tui", "web"),
         "Mend it": ("dlq", "replay", "audit"),
         "Say what is to run": ("job", "import", "next", "tenant"),
-        "Run the scheduler": ("up", "dispatcher", "worker", "reaper", "init", "resize"),
+        "Run the scheduler": ("up", "dispatcher", "worker", "reaper", "init", "resize", "handoff"),
         "Let others in": ("web-user", "token"),
     },
 )
@@ -57,6 +58,7 @@ for command in (
     next_command,
     init_command,
     resize_command,
+    handoff_group,
     up_command,
     dispatcher_command,
     worker_command,

@@ -50,6 +50,7 @@ class Action(StrEnum):
     BATCH_FINISH = "batch.finish"  # by the stepper, for whom the batch was confirmed by
     STORE_INIT = "store.init"
     STORE_RESIZE = "store.resize"
+    STORE_HANDOFF = "store.handoff"
     STORE_SERVE = "store.serve"
     TENANT_SET = "tenant.set"
     PAYLOAD_UNMASK = "payload.unmask"
@@ -67,6 +68,7 @@ ADMIN_ONLY = frozenset(
         Action.RUN_REPLAY_EDITED,
         Action.STORE_INIT,
         Action.STORE_RESIZE,
+        Action.STORE_HANDOFF,
         Action.TENANT_SET,
         Action.PAYLOAD_UNMASK,
         Action.TOKEN_CREATE,
@@ -77,6 +79,7 @@ WHOLE_STORE = frozenset(
     {
         Action.STORE_INIT,
         Action.STORE_RESIZE,
+        Action.STORE_HANDOFF,
         Action.STORE_SERVE,
         Action.TENANT_SET,
         Action.TOKEN_CREATE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-LONGEST = 64
+LONGEST = 1_024
 """Ages double up to so many times the first one; from then on they are this far apart."""
 
 
@@ -17,9 +17,9 @@ def last_mark(age: timedelta, first: timedelta) -> timedelta | None:
     """Return the last age, up to one, at which a run is told of again; None before the first.
 
     >>> minute = timedelta(minutes=1)
-    >>> marks = [last_mark(minute * age, minute) for age in (0, 1, 3, 4, 200)]
+    >>> marks = [last_mark(minute * age, minute) for age in (0, 1, 3, 4, 3_000)]
     >>> [None if mark is None else mark // minute for mark in marks]
-    [None, 1, 2, 4, 192]
+    [None, 1, 2, 4, 2048]
     """
     if age < first:
         return None

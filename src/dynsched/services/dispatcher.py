@@ -37,6 +37,7 @@ class TickReport:
         late: entries that only a re-reading found; each one is an alarm.
         behind: the tick ended before the backlog did; tick again at once.
         shards: shards that this replica served.
+        lag: how far the slowest cursor is behind; a few minutes are healthy.
     """
 
     served: Served = field(default_factory=Served)
@@ -44,6 +45,7 @@ class TickReport:
     late: int = 0
     behind: bool = False
     shards: int = 0
+    lag: timedelta = timedelta(0)
 
 
 class Dispatcher:
@@ -101,14 +103,15 @@ class Dispatcher:
             walk.walk(owned, times, self._visit_due)
             walk.walk(retry[shard], times, self._visit_retry)
         report.late, report.behind = walk.late, report.behind or walk.behind
-        self._tell(report, now - minute_start(min(one.minute for one in (*due, *retry))))
+        report.lag = now - minute_start(min(one.minute for one in (*due, *retry)))
+        self._tell(report)
         return report
 
     def end(self) -> None:
         """Take the sign of life away, when no more ticks follow."""
         self._beats.end()
 
-    def _tell(self, report: TickReport, lag: timedelta) -> None:
+    def _tell(self, report: TickReport) -> None:
         done = {
             "jobs served": report.served.jobs,
             "runs made": report.served.created,
@@ -116,7 +119,7 @@ class Dispatcher:
             "retries due": report.promoted,
             "late": report.late,
         }
-        self._beats.note(self._clock.now(), done, lag=lag)
+        self._beats.note(self._clock.now(), done, lag=report.lag)
 
     def _cursors(self, kind: str) -> list[Cursor]:
         topology = self._store.topology

@@ -22,6 +22,7 @@ from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import Target
 from dynsched.domain.token import Token
 from dynsched.services.capacity import why_words
+from dynsched.services.handoff_views import HandOffLine
 from dynsched.services.job_views import JobDetail, coming
 from dynsched.services.run_views import RunDetail
 from dynsched.services.store_views import Stats
@@ -291,6 +292,17 @@ def token_document(token: Token) -> Document:
 def tenant_document(tenant: Tenant) -> Document:
     """Return a tenant's settings."""
     return {"tenant": tenant.name, "max_running": tenant.max_running}
+
+
+def hand_off_document(line: HandOffLine) -> Document:
+    """Return where messages about ready runs go."""
+    return {
+        "queue": line.queue,
+        "priority": line.priority.value,
+        "url": line.url,
+        "waiting": line.waiting,
+        "problem": line.problem,
+    }
 
 
 def level_document(level: Level) -> Document:

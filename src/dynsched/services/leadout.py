@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from dynsched.domain import lifecycle
+from dynsched.domain.arrival import WAIT_DOUBLINGS, WAIT_MAX
 from dynsched.domain.instants import Clock
 from dynsched.domain.job import JobState
 from dynsched.domain.retry import signature
@@ -24,9 +25,6 @@ from dynsched.targets.result import WasCancelled
 from dynsched.targets.stop import StopReason
 
 log = logging.getLogger("dynsched.worker")
-
-WAIT_MAX = timedelta(seconds=30)  # longest time between two looks at a run that waits
-WAIT_DOUBLINGS = 5
 
 
 def step_back(

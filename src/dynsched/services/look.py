@@ -87,7 +87,7 @@ class Look:
         ids = list(dict.fromkeys(run.job_id for run in claimed))
         jobs = self._store.jobs.read_many(ids)
         for job in jobs.values():
-            self._learn(job)
+            self.learn(job)
         now = self._clock.now()
         looks: list[Looked] = []
         for run in claimed:
@@ -104,10 +104,11 @@ class Look:
         )
         if unknown:
             for job in self._store.jobs.read_many(unknown).values():
-                self._learn(job)
+                self.learn(job)
         return {run.job_id: self._known.get(run.job_id, Overlap.ALLOW) for run in claimed}
 
-    def _learn(self, job: Job | Unreadable | None) -> None:
+    def learn(self, job: Job | Unreadable | None) -> None:
+        """Remember the policy of a job that was read."""
         if not isinstance(job, Job):
             return
         self._known[job.job_id] = job.policies.overlap

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dynsched.services.audit_views import AuditQuery, AuditViews
 from dynsched.services.batch_views import BatchDetail, BatchEntry, BatchViews
 from dynsched.services.groups import GroupViews
+from dynsched.services.handoff_views import HandOffViews
 from dynsched.services.job_search import JobSearch
 from dynsched.services.job_views import JobDetail
 from dynsched.services.listing import Listing
@@ -37,6 +38,7 @@ class Views(
     GroupViews,
     BatchViews,
     StoreViews,
+    HandOffViews,
     AuditViews,
     TenantViews,
     WorkerViews,

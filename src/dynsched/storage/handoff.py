@@ -63,10 +63,10 @@ class HandOff(Protocol):
         """Send a message for each notice; what fails is logged, and the resend sends it again."""
 
     def depth(self, queue: MessageQueue) -> int:
-        """Return about how many messages of a queue wait to be received now.
+        """Return about how many messages of a queue wait to be received, or were put off.
 
-        Those in flight are at work, and those that are delayed are for a later instant: neither
-        is a backlog.
+        So those in flight count too. Those that are delayed are for a later instant, and no
+        backlog.
 
         Raises:
             StoreError: the transport did not answer.
@@ -124,7 +124,7 @@ class LazyHandOff:
         self._handoff().send(queue, notices)
 
     def depth(self, queue: MessageQueue) -> int:
-        """Return about how many messages of a queue wait to be received now."""
+        """Return about how many messages of a queue wait to be received, or were put off."""
         return self._handoff().depth(queue)
 
     def postpone(self, queue_url: str, receipt: str, seconds: int) -> None:

@@ -12,32 +12,40 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-import boto3
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from dynsched.domain.instants import Clock
 from dynsched.domain.message import encode_message
 from dynsched.errors import InvalidInput, StoreError, Throttled, Unavailable
+from dynsched.storage.aws_client import make_client
 from dynsched.storage.handoff import DELAY_MAX, MessageQueue, Notice
-from dynsched.version import VERSION
 
 if TYPE_CHECKING:
     from types_boto3_sqs.client import SQSClient
     from types_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
+
+AttributeName: TypeAlias = Literal[
+    "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"
+]
 
 log = logging.getLogger("dynsched.handoff")
 
 BATCH: Final = 10
 """Messages of one call: SQS's limit."""
 GROUP_MAX: Final = 128
-POSTPONE_MAX_S: Final = 12 * 3_600
+POSTPONE_MAX_S: Final = 12 * 3_600 - 1_000
+"""SQS hides a message for twelve hours in all since it was received, and a function may have had it
+for a quarter of an hour already."""
 SECOND: Final = timedelta(seconds=1)
 CONNECT_TIMEOUT_S: Final = 1.0
 READ_TIMEOUT_S: Final = 2.0
+DEPTH: Final[tuple[AttributeName, ...]] = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+)
 TRIES: Final = 2
 """How often an entry of a batch is sent that SQS could not take, of its own fault."""
 FAILURES_MAX: Final = 3
@@ -69,6 +77,7 @@ class SqsHandOff:
         region: for URLs that name none; None takes it from the environment.
         endpoint_url: another endpoint than AWS's, as of an emulator that is the store too. One of
             AWS's own is the store's alone, so it does not count here.
+        client: a ready-made client for all queues, whatever their URLs name.
         max_workers: how many batches are in flight at once.
 
     Concurrency: any number of threads.
@@ -80,6 +89,7 @@ class SqsHandOff:
         clock: Clock,
         region: str | None = None,
         endpoint_url: str | None = None,
+        client: SQSClient | None = None,
         max_workers: int = 16,
     ) -> None:
         host = urlsplit(endpoint_url).hostname if endpoint_url else None
@@ -87,6 +97,7 @@ class SqsHandOff:
         self._region = region
         self._endpoint_url = None if host and _AWS_HOST.search(host) else endpoint_url
         self._max_workers = max_workers
+        self._client = client
         self._clients: dict[str | None, SQSClient] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
@@ -108,17 +119,17 @@ class SqsHandOff:
             list(self._threads().map(lambda batch: self._send_batch(queue, batch), batches))
 
     def depth(self, queue: MessageQueue) -> int:
-        """Return about how many messages of a queue wait to be received now. Cost: one request.
+        """Return about how many messages of a queue are visible or in flight. Cost: one request.
 
         Raises:
             StoreError: SQS did not answer, or refused.
         """
-        name: Literal["ApproximateNumberOfMessages"] = "ApproximateNumberOfMessages"
         answer = self._ask(
             queue.url,
-            lambda sqs: sqs.get_queue_attributes(QueueUrl=queue.url, AttributeNames=[name]),
+            lambda sqs: sqs.get_queue_attributes(QueueUrl=queue.url, AttributeNames=[*DEPTH]),
         )
-        return int(answer.get("Attributes", {}).get(name, 0))
+        found = answer.get("Attributes", {})
+        return sum(int(found.get(name, 0)) for name in DEPTH)
 
     def postpone(self, queue_url: str, receipt: str, seconds: int) -> None:
         """Let a message that was received be visible again so many seconds from now.
@@ -170,17 +181,19 @@ class SqsHandOff:
         self, url: str, entries: list[SendMessageBatchRequestEntryTypeDef]
     ) -> list[Mapping[str, Any]]:
         """Send one batch; return the entries of it that were refused."""
-        answer = self._client(url).send_message_batch(QueueUrl=url, Entries=entries)
+        answer = self._client_of(url).send_message_batch(QueueUrl=url, Entries=entries)
         return list(answer.get("Failed", ()))
 
     def _ask(self, url: str, call: Callable[[SQSClient], Any]) -> Mapping[str, Any]:
         try:
-            answer: Mapping[str, Any] = call(self._client(url))
+            answer: Mapping[str, Any] = call(self._client_of(url))
         except (BotoCoreError, ClientError) as error:
             raise _refusal(url, error) from error
         return answer or {}
 
-    def _client(self, url: str) -> SQSClient:
+    def _client_of(self, url: str) -> SQSClient:
+        if self._client is not None:
+            return self._client
         region = region_of(url) or self._region
         with self._lock:
             if region not in self._clients:
@@ -283,25 +296,17 @@ def _entry(number: int, notice: Notice, now: datetime) -> SendMessageBatchReques
 
 
 def _make_client(region: str | None, endpoint_url: str | None, pool: int) -> SQSClient:
-    config = Config(
-        user_agent=f"dynsched/{VERSION}",
+    client: SQSClient = make_client(
+        "sqs",
+        region,
+        endpoint_url,
         connect_timeout=CONNECT_TIMEOUT_S,
         read_timeout=READ_TIMEOUT_S,
         # A doubled message does no harm, so the SDK may repeat what was not answered.
         retries={"mode": "standard", "total_max_attempts": 2},
         max_pool_connections=pool,
     )
-    try:
-        session = boto3.session.Session(region_name=region)
-        return session.client("sqs", endpoint_url=endpoint_url, config=config)
-    except NoRegionError:
-        raise InvalidInput(
-            "region", "no AWS region is given", "name one in the store's URL or set AWS_REGION"
-        ) from None
-    except ValueError as error:
-        raise InvalidInput("endpoint_url", str(error), "http(s)://host:port") from None
-    except BotoCoreError as error:
-        raise StoreError(f"the AWS configuration cannot be used: {error}") from error
+    return client
 
 
 def _mends_itself(error: Exception) -> bool:

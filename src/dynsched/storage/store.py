@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 from dynsched.domain.instants import Clock, minute_of
-from dynsched.errors import NotInitialised
+from dynsched.errors import Conflict, NotInitialised
 from dynsched.storage.audit import AuditStore
 from dynsched.storage.batches import BatchStore
 from dynsched.storage.beats import BeatStore
@@ -28,6 +28,7 @@ from dynsched.storage.sweeps import SweepStore
 from dynsched.storage.tokens import TokenStore
 
 MAP_AGE = timedelta(seconds=30)
+PREPARE_TRIES = 10
 LEASED = "leased"
 DISPATCHER_KINDS = ("due", "retry")
 CURSOR_KINDS = (*DISPATCHER_KINDS, LEASED)
@@ -104,13 +105,42 @@ class Store:
         """
         made = self.engine.init()
         if self.control.read_map() is None:
-            minute = minute_of(clock.now()) - 1
-            counts = topology.entries[-1]
-            entry = MapEntry(minute, counts.shards, counts.lanes, counts.spread)
-            first = replace(topology, entries=(entry,), version=0)
-            made = self.control.write_map(first) or made
+            made = self._write_first_map(topology, clock) or made
         self.ensure_cursors(self.refresh())
         return made
+
+    def prepare(self, topology: Topology, clock: Clock) -> bool:
+        """Make the map and the first cursors in tables that are there; True if anything changed.
+
+        In a map that is there already look-ahead and queues of messages follow `topology`; its
+        counts stay as they are, since an operator may have changed them.
+
+        Concurrency: any number of processes may prepare a store at once.
+
+        Raises:
+            NotInitialised: the tables are missing.
+            Conflict: the map kept changing.
+        """
+        changed = False
+        for _ in range(PREPARE_TRIES):
+            found = self.control.read_map()
+            if found is None:
+                changed = self._write_first_map(topology, clock)
+                continue  # somebody else may have been first, with another
+            wanted = replace(
+                found, look_ahead=topology.look_ahead, message_queues=topology.message_queues
+            )
+            if wanted == found:
+                self.ensure_cursors(self.refresh())
+                return changed
+            changed = self.control.write_map(wanted)
+        raise Conflict("the map kept changing while the store was prepared; try again")
+
+    def _write_first_map(self, topology: Topology, clock: Clock) -> bool:
+        counts = topology.entries[-1]
+        minute = minute_of(clock.now()) - 1
+        entry = MapEntry(minute, counts.shards, counts.lanes, counts.spread)
+        return self.control.write_map(replace(topology, entries=(entry,), version=0))
 
     def ensure_cursors(self, topology: Topology) -> None:
         """Write the cursors that the map asks for and that do not exist yet.

@@ -17,7 +17,6 @@ from math import ceil, log2
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
@@ -26,6 +25,7 @@ from botocore.exceptions import (
     NoRegionError,
     ParamValidationError,
 )
+from botocore.session import Session
 
 from dynsched.domain.instants import Clock, to_text
 from dynsched.domain.payload import Json, check_payload
@@ -114,7 +114,7 @@ class AwsClients:
         self._region = region
         self._given = make
         self._lock = threading.Lock()
-        self._session: boto3.Session | None = None
+        self._session: Session | None = None
         self._clients: dict[tuple[str, str | None, float], Any] = {}
         self._refused: tuple[float, str] | None = None
 
@@ -177,14 +177,13 @@ class AwsClients:
 
     def _make(self, service: str, region: str | None, config: Config) -> Any:
         session = self._own_session()
-        region = region or session.region_name or os.environ.get("AWS_REGION")
-        make: Any = session.client  # its overloads want the service as a literal
-        return make(service, region_name=region, config=config)
+        region = region or session.get_config_variable("region") or os.environ.get("AWS_REGION")
+        return session.create_client(service, region_name=region, config=config)
 
-    def _own_session(self) -> boto3.Session:
-        # One of its own: the SDK's default session is not safe between threads.
+    def _own_session(self) -> Session:
+        # Of botocore alone: boto3 adds only its import to a low-level client.
         if self._session is None:
-            self._session = boto3.Session()
+            self._session = Session()
         return self._session
 
 

@@ -177,7 +177,7 @@ class TargetRunner:
         return run_http(target, context, pool=pool, clock=self._clock)
 
     def _aws(self) -> AwsClients:
-        # Imported here: boto3 takes a third of a second, and few workers need it for this.
+        # Imported here: AWS's client takes a quarter of a second, and few workers need it so.
         from dynsched.targets.aws import AwsClients  # noqa: PLC0415
 
         with self._lock:

@@ -80,7 +80,7 @@ class MemoryHandOff:
     ) -> None:
         self._clock = clock
         self._rng = rng or Random(0)
-        self._loss, self._doubling, self._late_s = loss, doubling, late_s
+        self.loss, self.doubling, self.late_s = loss, doubling, late_s
         self._visibility = visibility
         self._numbers = itertools.count(1)
         self._kept: dict[str, Kept] = {}
@@ -100,12 +100,12 @@ class MemoryHandOff:
                 self.sent.append((queue, notice))
                 delay = max(timedelta(0), notice.available_at - now)
                 assert delay <= DELAY_MAX, f"{notice} is beyond the reach of a message"
-                if not self.down and self._rng.random() >= self._loss:
-                    for _ in range(1 + (self._rng.random() < self._doubling)):
+                if not self.down and self._rng.random() >= self.loss:
+                    for _ in range(1 + (self._rng.random() < self.doubling)):
                         self._keep(queue, notice, now, -(-delay // SECOND) * SECOND)
 
     def _keep(self, queue: MessageQueue, notice: Notice, now: datetime, delay: timedelta) -> None:
-        late = timedelta(seconds=self._rng.uniform(0, self._late_s))
+        late = timedelta(seconds=self._rng.uniform(0, self.late_s))
         message = Kept(
             message_id=f"m{next(self._numbers)}",
             queue_url=queue.url,
@@ -117,14 +117,15 @@ class MemoryHandOff:
         self._kept[message.message_id] = message
 
     def depth(self, queue: MessageQueue) -> int:
-        """Count the messages of a queue that wait to be received.
+        """Count the messages of a queue that wait to be received or were put off.
 
         Raises:
             Unavailable: the transport is down.
         """
         self._check()
         now = self._clock.now()
-        return sum(one.visible_at <= now for one in self.messages(queue.url))
+        kept = self.messages(queue.url)
+        return sum(one.visible_at <= now or one.received > 0 for one in kept)
 
     def postpone(self, queue_url: str, receipt: str, seconds: int) -> None:
         """Hide a received message for so many seconds from now.

@@ -1,0 +1,151 @@
+"""The worker as a function: is handed messages by SQS, and answers which of them are to stay."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from dynsched.bootstrap import build_message_worker
+from dynsched.domain.delay import scheduling_delay
+from dynsched.domain.instants import MILLISECOND, from_ms
+from dynsched.domain.lifecycle import Transition
+from dynsched.domain.run import Run, RunState
+from dynsched.errors import InvalidInput, StoreError
+from dynsched.lambdas.process import LambdaContext, Once, Process, end_of, process_of
+from dynsched.services.message_worker import Fate, Message
+from dynsched.targets.app import App, load_app
+
+log = logging.getLogger("dynsched.worker")
+
+APP = "DYNSCHED_APP"
+ALLOW_COMMANDS = "DYNSCHED_ALLOW_COMMANDS"
+
+
+class Counts:
+    """Counts what one invocation does."""
+
+    def __init__(self) -> None:
+        self.done: Counter[str] = Counter()
+        self.delays_ms: dict[str, list[float]] = {}
+
+    def started(self, run: Run, at: datetime) -> None:
+        """Count a handler's call; its delay, if it is the run's first."""
+        self.done["RunsStarted"] += 1
+        if not run.attempt:
+            delay = scheduling_delay(run, at, started=at) or timedelta(0)
+            self.delays_ms.setdefault(run.priority.value, []).append(delay / MILLISECOND)
+
+    def moved(self, move: Transition) -> None:
+        """Count a way out of a lease: success, a failure that is tried again, or death."""
+        if move.after.state is RunState.DONE:
+            self.done["RunsDone"] += 1
+        elif move.after.state is RunState.DEAD:
+            self.done["RunsDied"] += 1
+        elif move.after.spent > move.before.spent:
+            self.done["RunsFailed"] += 1
+
+    def take(self, fates: Sequence[Fate]) -> tuple[dict[str, int], dict[str, list[float]]]:
+        """Return what was counted, with the fates of the messages, and begin anew."""
+        self.done["MessagesKept"] += sum(fate.keep for fate in fates)
+        self.done["MessagesDropped"] += sum(not fate.keep for fate in fates)
+        done = {name: count for name, count in self.done.items() if count}
+        delays = self.delays_ms
+        self.done, self.delays_ms = Counter(), {}
+        return done, delays
+
+
+class WorkerFunction:
+    """One process of the function.
+
+    Args:
+        process: its store.
+        app: the handlers; None for none.
+        allow_commands: whether shell commands may be run.
+    """
+
+    def __init__(self, process: Process, app: App | None, *, allow_commands: bool) -> None:
+        self._store, self._clock = process.base.store, process.base.clock
+        self._emf, self._counts = process.emf, Counts()
+        self._worker = build_message_worker(
+            process.base, app, allow_commands=allow_commands, figures=self._counts
+        )
+
+    def __call__(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+        """Run what a batch of messages names; return which messages are to stay.
+
+        Raises:
+            InvalidInput: the event is no batch of messages of SQS.
+        """
+        messages = [self._message(record) for record in _records(event)]
+        fates = self._worker.work(
+            messages,
+            ends_at=end_of(context, self._clock),
+            invocation=context.aws_request_id,
+        )
+        kept = [fate for fate in fates if fate.keep]
+        for fate in kept:
+            self._postpone(fate)
+        done, delays = self._counts.take(fates)
+        self._emf.emit(done)
+        for priority, values in delays.items():
+            self._emf.emit({"StartDelay": values}, priority)
+        return {"batchItemFailures": [{"itemIdentifier": fate.message.id} for fate in kept]}
+
+    def _message(self, record: Mapping[str, Any]) -> Message:
+        sent_ms = record.get("attributes", {}).get("SentTimestamp")
+        return Message(
+            id=record["messageId"],
+            body=record["body"],
+            receipt=record.get("receiptHandle", ""),
+            queue_url=self._url(record.get("eventSourceARN", "")),
+            sent_at=None if sent_ms is None else from_ms(int(sent_ms)),
+        )
+
+    def _url(self, arn: str) -> str:
+        """Return the URL of the queue that an event came from: the map's, else AWS's own."""
+        region, account, name = (["", "", "", *arn.split(":")])[-3:]
+        for queue in self._store.topology.message_queues:
+            if queue.url.rpartition("/")[2] == name:
+                return queue.url
+        return f"https://sqs.{region}.amazonaws.com/{account}/{name}" if region else ""
+
+    def _postpone(self, fate: Fate) -> None:
+        message = fate.message
+        if fate.again_in is None or not message.receipt:
+            return
+        seconds = math.ceil(fate.again_in.total_seconds())
+        try:
+            self._store.handoff.postpone(message.queue_url, message.receipt, seconds)
+        except StoreError as error:
+            log.warning("message %s comes again when its queue says so: %s", message.id, error)
+
+
+def _records(event: object) -> list[Mapping[str, Any]]:
+    records = event.get("Records") if isinstance(event, Mapping) else None
+    if not isinstance(records, list) or not all("messageId" in one for one in records):
+        raise InvalidInput(
+            "event", "it is no batch of messages of SQS", "map the queues' events to this function"
+        )
+    return records
+
+
+def _make() -> WorkerFunction:
+    path = os.environ.get(APP)
+    return WorkerFunction(
+        process_of("worker", os.environ),
+        load_app(path) if path else None,
+        allow_commands=os.environ.get(ALLOW_COMMANDS) == "1",
+    )
+
+
+_function = Once(_make)
+
+
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Answer one batch of messages."""
+    return _function()(event, context)

@@ -1,0 +1,13 @@
+"""What the tests of the functions share."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.functions.stage import Stage
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """Return a store whose main queue is handed over by messages."""
+    return Stage()
