@@ -9,13 +9,14 @@ ARGS ?=
 DEMO ?= 1
 UPGRADE ?=
 BIN := .venv/bin
-# Tests with real processes or a browser measure time and have the machine to themselves.
-ALONE = tests/processes tests/browser
+# Tests with real processes, a browser or Terraform have the machine to themselves.
+ALONE = tests/processes tests/browser tests/terraform
 TESTS = $(if $(ARGS),$(BIN)/python -m pytest $(ARGS),$(BIN)/python -m pytest -n auto \
   $(ALONE:%=--ignore=%) && $(BIN)/python -m pytest $(ALONE))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test check cover mutants bench zip fmt docs docs-check lock clean check-python
+.PHONY: help setup up test check cover mutants bench zip fmt docs docs-check lock clean check-python \
+  infra infra-lock
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,9 +66,14 @@ fmt: setup ## format, and mend what the linter can mend
 
 docs: setup ## write the pages that are generated from the code
 	$(BIN)/python tools/generate_docs.py --write
+	$(BIN)/python -m tools.infra.readme --write
 
 docs-check: setup ## say whether the generated pages are up to date
 	$(BIN)/python tools/generate_docs.py --check
+	$(BIN)/python -m tools.infra.readme --check
+
+infra: setup ## prove the Terraform module, as far as that goes without AWS; some two minutes
+	$(BIN)/python -m tools.infra $(ARGS)
 
 lock: check-python ## resolve the dependencies into requirements.lock, for all platforms
 	$(PYTHON) -m venv build/uv
@@ -75,6 +81,14 @@ lock: check-python ## resolve the dependencies into requirements.lock, for all p
 	build/uv/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --custom-compile-command 'make lock' \
 	  $(if $(UPGRADE),--upgrade) --quiet --output-file requirements.lock
+
+infra-lock: check-python ## pin the tools that prove the Terraform module
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/python -m pip install -qq 'uv>=0.13,<1'
+	for name in requirements bindings; do build/uv/bin/uv pip compile infra/$$name.in \
+	  $$([ $$name = requirements ] || echo --no-deps) --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --custom-compile-command 'make infra-lock' \
+	  $(if $(UPGRADE),--upgrade) --quiet --output-file infra/$$name.lock || exit; done
 
 clean: ## remove what was made here; stores (*.db) stay
 	rm -rf .venv build dist .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache \

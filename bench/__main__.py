@@ -21,8 +21,11 @@ from bench import (
     cron,
     drain,
     floor,
+    handed,
     idle,
+    kinds,
     outage,
+    prices,
     recovery,
     tick,
     triage,
@@ -34,6 +37,9 @@ from bench.report import Figure, table
 
 BENCHMARKS: Mapping[str, tuple[str, Callable[[Options], list[Figure]]]] = {
     "units": ("Capacity units by DynamoDB's published rules (simulated time)", units.measure),
+    "kinds": ("The same of other kinds of runs", kinds.measure),
+    "handed": ("The same where functions on AWS work", handed.measure),
+    "prices": ("What AWS charges for it, at list prices (computed)", prices.measure),
     "tick": ("Engine requests of a tick, 100 jobs due each minute", tick.measure),
     "outage": ("Catching up after an outage of 40 days, minutely jobs", outage.measure),
     "cron": ("Cron schedules", cron.measure),

@@ -58,8 +58,8 @@ class Metered:
 
     def __init__(self, jobs: int, policies: Policies | None, *, keep_ended: bool) -> None:
         clock = SimClock(MIDNIGHT + timedelta(seconds=30))
-        self._meter = ApartMeter(SqliteEngine(None))
-        base = open_base(engine=self._meter, environment={}, clock=clock, rng=Random(1))
+        self.meter = ApartMeter(SqliteEngine(None))
+        base = open_base(engine=self.meter, environment={}, clock=clock, rng=Random(1))
         init_store(base, keep_ended=keep_ended)
         self.store = Opened("", base, build_operations(base))
         self.runs = 0
@@ -67,18 +67,26 @@ class Metered:
         app.job(HANDLER)(self._count)
         for number in range(jobs):
             self.store.job(f"job-{number}", CronSpec(expr="* * * * *"), policies)
-        self._simulation = Simulation(base, clock, app, self._meter.label)
+        self._simulation = Simulation(base, clock, app, self.meter.label)
 
     def _count(self, _: AnyContext) -> None:
         self.runs += 1
 
     def over(self, minutes: int) -> dict[str, LabelReport]:
         """Return what whole minutes cost, after two in which everything has settled."""
+        self.settle()
+        return self.through(timedelta(minutes=minutes))
+
+    def settle(self) -> None:
+        """Let two minutes pass, and forget what was counted."""
         self._simulation.run(timedelta(minutes=2))
-        self._meter.reset()
+        self.meter.reset()
         self.runs = 0
-        self._simulation.run(timedelta(minutes=minutes))
-        return self._meter.report()
+
+    def through(self, span: timedelta) -> dict[str, LabelReport]:
+        """Let that much time pass; return what was counted since the last reset."""
+        self._simulation.run(span)
+        return self.meter.report()
 
     def largest_row(self) -> int:
         """Return the bytes of the largest job or run row."""
@@ -88,9 +96,9 @@ class Metered:
 
     def sweep(self) -> LabelReport:
         """Return what the daily sweep costs."""
-        self._meter.reset()
+        self.meter.reset()
         self._simulation.sweep_all()
-        return self._meter.report()["daily sweep"]
+        return self.meter.report()["daily sweep"]
 
 
 def price(writes: float, reads: float) -> float:

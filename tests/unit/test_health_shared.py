@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from bench.crowd import fill
-from dynsched.bootstrap import Base, build_views, init_store, open_base
+from dynsched.bootstrap import Base, build_health, build_views, init_store, open_base
 from dynsched.domain.health import Health
 from dynsched.errors import Unavailable
 from dynsched.services.health import MAX_AGE, TAKEN_FOR
@@ -231,3 +231,17 @@ def test_groups_are_counted_again_before_long(crowded: Base) -> None:
     first = build_views(crowded).health()
     clock.step(minutes=1)
     assert build_views(crowded).health(MAX_AGE).cost.groups_at > first.cost.groups_at
+
+
+def test_a_function_that_looks_each_minute_counts_jobs_and_groups_seldom() -> None:
+    """Counting 10,000 jobs each minute would double what an idle store costs."""
+    clock = SettableClock(NOW)
+    base = opened(clock)
+    reader = build_health(base)
+    costs = []
+    for _ in range(17):
+        costs.append(reader.health(30 * SECOND).cost)
+        clock.step(seconds=60)
+    assert {cost.jobs_at for cost in costs} == {NOW, NOW + 15 * 60 * SECOND}
+    assert {cost.groups_at for cost in costs} == {NOW, NOW + 15 * 60 * SECOND}
+    assert build_views(base).health().cost.jobs_at == clock.now()  # people are told the present

@@ -67,6 +67,7 @@ class HealthViews:
     Attributes:
         settings: say what is worth a warning.
         shares: a look is stored for others; what others have stored is read in any case.
+        recount: how long counts that read very many rows are good at least.
     """
 
     _store: Store
@@ -74,6 +75,7 @@ class HealthViews:
     masker: Masker
     settings: Settings = Settings()
     shares: bool = True
+    recount: timedelta = timedelta(0)
     _last: Health | None = None
 
     def health(self, max_age: timedelta = MAX_AGE) -> Health:
@@ -127,7 +129,7 @@ class HealthViews:
             return None
 
     def _look(self, stored: Stored, before: Health | None, *, share: bool) -> Health:
-        look = Look(self._store, clock=self._clock, settings=self.settings)
+        look = Look(self._store, clock=self._clock, settings=self.settings, recount=self.recount)
         health = look.health(before, limits_of(self.settings))
         if share:
             try:

@@ -59,13 +59,23 @@ class Look:
 
     Args:
         store: where to look; its engine is used, and counted, through a store of the look's own.
+        recount: how long the counts of jobs, of error groups and of a full dead-letter queue are
+            good at least; for a reader that looks often and shows none of them.
     """
 
-    def __init__(self, store: Store, *, clock: Clock, settings: Settings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        settings: Settings,
+        recount: timedelta = timedelta(0),
+    ) -> None:
         self._engine = CountedEngine(store.engine)
         self._store = Store(self._engine, rng=Random(0))  # its tokens are not used
         self._clock = clock
         self._settings = settings
+        self._recount = recount
 
     def health(self, before: Health | None, limits: Limits) -> Health:
         """Look at everything.
@@ -78,7 +88,7 @@ class Look:
         self._store.refresh()
         levels = Levels(self._store, now)
         jobs, jobs_at = self._jobs(levels, before, now)
-        stats = stats_of(self._store, levels, now, jobs=jobs, known=_full(before, now))
+        stats = stats_of(self._store, levels, now, jobs=jobs, known=self._full(before, now))
         recent, minutes = self._minutes(before, now)
         groups, groups_at = self._groups(stats, minutes, before, now)
         beats = self._store.beats.all(most=BEATS_MAX)
@@ -108,6 +118,7 @@ class Look:
             cursor_lags=stats.cursor_lags,
             slots=stats.slots,
             sessions=stats.sessions,
+            handed=tuple(one.queue for one in stats.queues if one.handed),
             tenants=stats.tenants,
             cost=self._cost(began, jobs_at, groups_at),
         )
@@ -128,9 +139,21 @@ class Look:
         """Count the jobs, unless that was done a moment ago."""
         if before is not None:
             known = sum(before.jobs_by_state.values())
-            if within(now, before.cost.jobs_at, _pause(known)):
+            if within(now, before.cost.jobs_at, self._pause(known)):
                 return (before.jobs_by_state, before.jobs_at_least), before.cost.jobs_at
         return levels.jobs(), now
+
+    def _full(self, before: Health | None, now: datetime) -> dict[str, Level]:
+        """Return the levels that were full a moment ago: counted again they would say the same."""
+        if before is None or not within(now, before.cost.groups_at, self._pause(None)):
+            return {}
+        levels = {RunState.DEAD.value: before.dead, DISCARDED: before.discarded}
+        return {name: level for name, level in levels.items() if level.at_least}
+
+    def _pause(self, rows: int | None) -> timedelta:
+        """Return how long a count of so many rows is not made again; None is very many."""
+        pause = PAUSE_MAX if rows is None else timedelta(seconds=rows / ROWS_A_SECOND)
+        return max(min(pause, PAUSE_MAX), self._recount)
 
     # what the workers counted
 
@@ -165,7 +188,7 @@ class Look:
     ) -> tuple[tuple[ErrorGroup, ...], datetime]:
         """Return the groups with most runs, unless that was done a moment ago."""
         dead = stats.runs[RunState.DEAD.value]
-        pause = PAUSE_MAX if dead.at_least else _pause(dead.count)
+        pause = self._pause(None if dead.at_least else dead.count)
         if before is not None and within(now, before.cost.groups_at, pause):
             return before.top_groups, before.cost.groups_at
         names = dict.fromkeys(self._store.dead.groups(most=GROUPS_MAX)) if dead.count else {}
@@ -237,19 +260,6 @@ class Look:
             )
             for name in shown
         )
-
-
-def _full(before: Health | None, now: datetime) -> dict[str, Level]:
-    """Return the levels that were full a moment ago: counting them again would say the same."""
-    if before is None or not within(now, before.cost.groups_at, PAUSE_MAX):
-        return {}
-    levels = {RunState.DEAD.value: before.dead, DISCARDED: before.discarded}
-    return {name: level for name, level in levels.items() if level.at_least}
-
-
-def _pause(rows: int) -> timedelta:
-    """Return how long a count of so many rows is not made again."""
-    return min(timedelta(seconds=rows / ROWS_A_SECOND), PAUSE_MAX)
 
 
 def _depth(stats: Stats) -> dict[str, Level]:
