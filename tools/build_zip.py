@@ -6,16 +6,18 @@
 It holds dynsched without its command line and consoles, and the wheels that `requirements.lock`
 names for the functions' Python, checked by their hashes. botocore knows every service of AWS and
 is ten times as large as the rest; only what the functions use is taken, and what `--service`
-names besides.
+names besides. That makes each start of a function faster, too.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
+import json
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,6 +38,8 @@ LEFT_OUT = (
 )
 NEVER = frozenset({"__pycache__", ".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
 DATA = ("botocore/data/", "boto3/data/")
+MODEL = "/service-2.json.gz"
+ENDPOINTS = "botocore/data/endpoints.json"
 SINGLE_FILES = 3  # parts of the path of what all services share: botocore/data/endpoints.json
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # a zip knows no earlier time
 MODE = 0o100644 << 16
@@ -80,7 +84,25 @@ def wheel_files(wheel: Path, services: Iterable[str]) -> Files:
     """
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if _wanted(name, frozenset(services))]
-        return {name: archive.read(name) for name in names}
+        files = {name: archive.read(name) for name in names}
+    if ENDPOINTS in files:
+        files[ENDPOINTS] = fewer_endpoints(files[ENDPOINTS], _prefixes(files))
+    return files
+
+
+def _prefixes(files: Files) -> set[str]:
+    """Return under which names the endpoints of the services lie whose data is taken."""
+    models = [gzip.decompress(text) for name, text in files.items() if name.endswith(MODEL)]
+    return {json.loads(text)["metadata"]["endpointPrefix"] for text in models}
+
+
+def fewer_endpoints(text: bytes, prefixes: Set[str]) -> bytes:
+    """Return the table of endpoints with some services only; all of it is read at each start."""
+    table = json.loads(text)
+    for partition in table["partitions"]:
+        services = partition["services"]
+        partition["services"] = {name: services[name] for name in services if name in prefixes}
+    return json.dumps(table, separators=(",", ":")).encode()
 
 
 def _wanted(name: str, services: frozenset[str]) -> bool:

@@ -139,7 +139,7 @@ def _open_sqlite(
 
 
 def _open_dynamodb(prefix: str, options: dict[str, str]) -> tuple[Engine, Path | None]:
-    # Imported here: boto3 takes a third of a second, and a SQLite store does not need it.
+    # Imported here: botocore takes a quarter of a second, and a SQLite store does not need it.
     from dynsched.storage.dynamodb import DynamoEngine  # noqa: PLC0415
 
     check_name(prefix, "--store prefix")
@@ -198,7 +198,7 @@ def _handoff_of(url: str, clock: Clock) -> HandOff:
     """Return the hand-off by SQS of a store; nothing of it is loaded before it is used."""
 
     def make() -> HandOff:
-        # Imported here: boto3 takes a third of a second, and a store that is pulled needs none.
+        # Imported here: botocore takes a quarter of a second; a store that is pulled needs none.
         from dynsched.storage.sqs import SqsHandOff  # noqa: PLC0415
 
         parts = urlsplit(url)

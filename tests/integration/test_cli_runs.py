@@ -212,7 +212,7 @@ def test_statistics_tell_levels_the_oldest_due_run_and_who_works(program: Progra
     lonely = next(queue for queue in stats["queues"] if queue["queue"] == "lonely")
     assert (lonely["ready"]["count"], lonely["sessions"]) == (1, 0)
     assert lonely["oldest_due_s"] >= 0
-    assert set(stats["cursor_lag_s"]) == {"due", "retry"}
+    assert set(stats["cursor_lag_s"]) == {"due", "retry", "leased"}
     text = program("stats").out
     assert "none: nobody serves it" in text
     assert "keeps up; every minute is closed up to: due" in text

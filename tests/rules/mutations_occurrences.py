@@ -92,6 +92,7 @@ OCCURRENCES = (
         "cursor0",
         "services/dispatcher.py",
         "            self._store.ensure_cursors(topology)\n",
+        "            from dynsched.domain.instants import minute_of\n"
         "            for shard, cursor in enumerate(found):\n"
         "                minute = minute_of(self._clock.now())\n"
         "                begun = Cursor(kind=kind, shard=shard, minute=minute)\n"

@@ -168,7 +168,7 @@ def test_a_sweep_ends_in_time_and_the_next_one_goes_on(world: World) -> None:
 
 
 def daily(world: World) -> tuple[ReaperProcess, Run]:
-    """Return a reaper whose daily sweep has two pages, and a run on the second that only it finds."""
+    """Return a reaper whose daily sweep has two pages; only it finds the run on the second."""
     reaper = world.reaper()
     reaper.sweep()
     world.enqueue(world.job("many"), 520)

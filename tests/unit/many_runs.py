@@ -30,6 +30,8 @@ ERRORS = tuple(
     )
 )
 SESSIONS = {"alive": HOUR, "lapsed": -HOUR, "shut": HOUR}
+FUNCTIONS = {"~lives": timedelta(minutes=9), "~gone": timedelta(seconds=-30)}
+GONE = ("lapsed", "shut", "~gone")
 
 
 def session_of(name: str, left: timedelta) -> Session:
@@ -140,7 +142,10 @@ class ManyRuns:
         if run.state in TERMINAL:
             return self._ended(run)
         if run.state is RunState.LEASED:
-            return {"session": rng.choice(list(SESSIONS)), "leased_at": START - HOUR, "fence": 1}
+            session = rng.choice([*SESSIONS, *FUNCTIONS])
+            ends_at = None if session in SESSIONS else START + FUNCTIONS[session]
+            held: dict[str, object] = {"session": session, "lease_ends_at": ends_at, "fence": 1}
+            return held | {"leased_at": START - HOUR}
         minutes = (
             rng.randrange(-90, 300) if run.state is RunState.FAILED else rng.randrange(-90, 20)
         )
@@ -244,8 +249,10 @@ EXPECTED: Mapping[str, Fits] = {
         and run.available_at > START + timedelta(minutes=5)
     ),
     "worker:alive,host-shut": lambda _, run: run.session in ("alive", "shut"),
-    "is:stuck state:leased": lambda _, run: run.session in ("lapsed", "shut"),
-    "-worker:alive state:leased": lambda _, run: run.session in ("lapsed", "shut"),
+    "worker:~lives": lambda _, run: run.session == "~lives",
+    "worker:~lives,alive": lambda _, run: run.session in ("~lives", "alive"),
+    "is:stuck state:leased": lambda _, run: run.session in GONE,
+    "-worker:alive state:leased": lambda _, run: run.session in (*GONE, "~lives"),
     "job:nightly": lambda many, run: many.name(run) == "nightly",
     "job:nightly tenant:beta sched:<-4h": lambda many, run: (
         many.name(run) == "nightly"
@@ -290,7 +297,7 @@ EXPECTED: Mapping[str, Fits] = {
     ),
     "@dead-again": lambda _, run: run.state is RunState.DEAD and run.replays > 0,
     "-@dead-again state:dead": lambda _, run: run.state is RunState.DEAD and not run.replays,
-    "@expired": lambda _, run: run.session in ("lapsed", "shut"),
+    "@expired": lambda _, run: run.session in GONE,
     "started:>-3h state:done,dead": lambda _, run: (
         run.state in (RunState.DONE, RunState.DEAD)
         and run.started_at is not None

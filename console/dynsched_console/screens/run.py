@@ -10,6 +10,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from dynsched.domain.instants import from_ms
+from dynsched.domain.lease_words import holder_words
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.time_words import number, stamp, when
 from dynsched.services.documents import run_detail_document
@@ -174,9 +175,13 @@ def _times(scene: RunScene, columns: int) -> Iterator[SheetRow]:
     yield row(
         _label("runs on"),
         f"queue {run.queue}, priority {run.priority.value}, needs {run.needs}",
-        Piece(f" · worker {run.session}" if run.session else "", Tone.MUTED),
+        Piece(f" · {_holder(run)}" if run.session else "", Tone.MUTED),
     )
     yield row(_label("key"), run.idempotency_key)
+
+
+def _holder(run: Run) -> str:
+    return holder_words(run) if run.fixed else f"worker {run.session}"
 
 
 def _why(scene: RunScene, columns: int) -> Iterator[SheetRow]:

@@ -105,7 +105,7 @@ def _print_health(health: Health) -> None:
         [
             ("delay", _delay_words(health.delay)),
             ("waiting", f"{depth or 'none'}; {health.ready} in all, due later ones included"),
-            ("leased", f"{health.leased} in {health.slots:,} slots"),
+            ("leased", f"{health.leased} in {health.slots:,} slots{_functions(health)}"),
             ("retries", str(health.failed)),
             ("dead", f"{health.dead}, {health.dead_per_hour:,} of them in the last hour"),
             ("discarded", str(health.discarded)),
@@ -154,6 +154,10 @@ def _delay_words(delay: Delay) -> str:
         f"p50 {span(delay.p50)}, p95 {span(delay.p95)}, longest {span(delay.max)}"
         f" ({delay.samples:,} first tries in the last 5 min)"
     )
+
+
+def _functions(health: Health) -> str:
+    return f", {health.functions} of them by functions" if health.functions.count else ""
 
 
 def _worker_words(health: Health) -> str:

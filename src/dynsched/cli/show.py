@@ -21,6 +21,7 @@ from dynsched.cli.visible import visible
 from dynsched.domain.instants import from_ms
 from dynsched.domain.job import Job, JobState
 from dynsched.domain.job_words import policies_words, schedule_words
+from dynsched.domain.lease_words import holder_words
 from dynsched.domain.run import Run, RunState
 from dynsched.services.capacity import why_words
 from dynsched.services.job_views import JobDetail, coming
@@ -219,7 +220,7 @@ def print_run_detail(detail: RunDetail, now: datetime) -> None:
             ("available", "" if run.terminal or running else when(run.available_at, now)),
             ("attempt", _attempt_words(run)),
             ("running since", when(_leased_at(run), now) if running else ""),
-            ("fence", f"{run.fence}{f', session {run.session}' if run.session else ''}"),
+            ("fence", ", ".join(filter(None, (f"{run.fence}", holder_words(run))))),
             ("progress", _progress_words(detail.progress, now)),
             ("lost leases", f"{run.losses} in a row" if run.losses else ""),
             ("replays", _replay_words(run)),

@@ -238,11 +238,13 @@ class Health:
         depth: runs that are due and wait, by priority.
         queues: the same by queue.
         ready: all that may be claimed, those that are due later too.
-        leased: runs that workers hold.
+        leased: runs that workers hold, and functions.
+        functions: those of them whose leases have a fixed end, which take no worker's slot.
         failed: runs that wait for their next try beyond the look-ahead.
         dead: the dead-letter queue.
         discarded: dead runs that were hidden.
-        expired_leases: runs under sessions that are over and that the reaper should have returned.
+        expired_leases: runs under sessions and leases that are over and that the reaper should
+            have returned.
         dead_per_hour: runs that died in the last hour.
         minutes: the last 60, oldest first.
         dispatchers: newest sign of life first.
@@ -269,6 +271,7 @@ class Health:
     queues: Mapping[str, Level]
     ready: Level
     leased: Level
+    functions: Level = Level(0)
     failed: Level
     dead: Level
     discarded: Level
@@ -287,6 +290,11 @@ class Health:
     sessions: Mapping[str, int]
     tenants: int
     cost: Cost
+
+    @property
+    def in_slots(self) -> int:
+        """Return how many leased runs take a slot of a worker, of those that were counted."""
+        return max(self.leased.count - self.functions.count, 0)
 
     @property
     def recent(self) -> tuple[MinutePoint, ...]:

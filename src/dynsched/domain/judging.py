@@ -102,7 +102,7 @@ def _late(health: Health, limits: Limits) -> Findings:
 def _why_waiting(health: Health, oldest: OldestDue) -> str:
     if oldest.lack:
         return oldest.lack
-    if health.slots and health.leased.count >= health.slots:
+    if health.slots and health.in_slots >= health.slots:
         return f"all {health.slots:,} slots of the living workers are taken"
     if oldest.priority == Priority.BULK.value:
         return "it is of bulk priority and lets others pass"

@@ -140,7 +140,7 @@ _ASKED_OF_RUNS = (
     Qualifier(
         name="worker",
         kind=Kind.WORD,
-        hint="leased by the named worker, by session or by host",
+        hint="leased by the named worker, by session, host or ~invocation",
         aliases=("session",),
     ),
     Qualifier(

@@ -25,6 +25,7 @@ def request_cancel(store: Store, run: Run, *, reason: str) -> Run | None:
             current = outcome.run
             break
         current = outcome.current
-    if current is not None and current.session is not None:
+    # An invocation has no mailbox; it looks at the row.
+    if current is not None and current.session is not None and not current.fixed:
         store.control.leave_mail(current.session, f"{current.run_id}#{current.fence}")
     return current

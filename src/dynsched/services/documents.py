@@ -58,7 +58,6 @@ def run_document(run: Run, *, job_name: str | None = None, lack: str = "") -> Do
         lack: why no living worker can run it.
     """
     leased = run.state is RunState.LEASED
-    expires_at = None if run.expires_at_s is None else EPOCH + timedelta(seconds=run.expires_at_s)
     return {
         "run_id": run.run_id,
         "job_id": run.job_id,
@@ -89,8 +88,18 @@ def run_document(run: Run, *, job_name: str | None = None, lack: str = "") -> Do
         "discarded": run.hidden,
         "forced": run.forced,
         "idempotency_key": run.idempotency_key,
+        **_moments(run),
+    }
+
+
+def _moments(run: Run) -> Document:
+    """Return when a run was what."""
+    leased = run.state is RunState.LEASED
+    expires_at = None if run.expires_at_s is None else EPOCH + timedelta(seconds=run.expires_at_s)
+    return {
         "created_at": to_text(run.created_at),
         "leased_at": instant(run.leased_at) if leased else None,
+        "lease_ends_at": instant(run.lease_ends_at),
         "first_started_at": instant(run.first_started_at),
         "started_at": instant(run.started_at),
         "ended_at": instant(run.ended_at),

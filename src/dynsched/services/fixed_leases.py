@@ -26,8 +26,23 @@ LEAST = 100
 PINNED_MAX = timedelta(minutes=75)
 """For so long after its minute a row that cannot be returned keeps the cursor from going on."""
 
+AHEAD = 16
+"""Minutes in which the leases of functions may end, which live for 15 at most."""
+BEHIND_MAX = 240  # minutes behind now that a reader looks at, while the reaper is away
+
 GiveBack = Callable[[Run, str, datetime], bool | None]
 """Returns a run, by its session and now: False if it is in other hands, None if that failed."""
+
+
+def fixed_minutes(store: Store, now: datetime) -> range:
+    """Return the minutes in which leases of functions end that are alive or yet to be returned.
+
+    Cost: 1 read unit for each shard.
+    """
+    present = minute_of(now)
+    cursors = store.control.cursors(LEASED, store.topology.shards)
+    first = min((one.minute for one in cursors if one is not None), default=present)
+    return range(max(first, present - BEHIND_MAX), present + AHEAD + 1)
 
 
 class FixedLeases:

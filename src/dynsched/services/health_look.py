@@ -28,6 +28,7 @@ from dynsched.domain.instants import Clock, minute_of, minute_start, within
 from dynsched.domain.judging import Limits, judge
 from dynsched.domain.minutes import OTHERS, MinuteTally, busiest, summed
 from dynsched.domain.run import RunState
+from dynsched.services.fixed_leases import WALK_PERIOD
 from dynsched.services.groups import COUNT_MAX, group_of
 from dynsched.services.levels import Levels, level_sum
 from dynsched.services.store_views import DISCARDED, Stats, stats_of
@@ -90,6 +91,7 @@ class Look:
             queues={one.queue: level_sum(one.depth.values()) for one in stats.queues},
             ready=stats.runs[RunState.READY.value],
             leased=stats.runs[RunState.LEASED.value],
+            functions=levels.functions,
             failed=stats.runs[RunState.FAILED.value],
             dead=stats.runs[RunState.DEAD.value],
             discarded=stats.runs[DISCARDED],
@@ -181,9 +183,10 @@ class Look:
     # who works, and for whom
 
     def _expired(self, levels: Levels, now: datetime) -> int:
-        """Count the runs under sessions that the reaper should have found by now."""
+        """Count the runs under sessions and leases that the reaper should have found by now."""
         patience = self._settings.lease_margin + 2 * self._settings.reaper_period
-        return sum(
+        over = [end for end in levels.ends if end + patience + WALK_PERIOD < now]
+        return len(over) + sum(
             levels.held.get(one.session, 0)
             for one in levels.sessions
             if (one.expires_at if one.open else one.closed_at or now) + patience < now

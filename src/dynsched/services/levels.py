@@ -18,6 +18,7 @@ from dynsched.domain.job import Priority
 from dynsched.domain.run import Run
 from dynsched.errors import InvalidInput
 from dynsched.services.capacity import PATIENCE, Capacity, alive_sessions
+from dynsched.services.fixed_leases import fixed_minutes
 from dynsched.services.run_places import BUCKETS_AHEAD, BUCKETS_MAX, QUEUES_MAX, SESSIONS_MAX
 from dynsched.storage.codec import decode_job
 from dynsched.storage.control import Session
@@ -25,6 +26,7 @@ from dynsched.storage.placement import (
     REMINDERS,
     after_share,
     dead_partition,
+    fixed_partition,
     hidden_partition,
     leased_partition,
     ready_partition,
@@ -83,6 +85,8 @@ class Levels:
         waiting: due runs by tenant, once `queues` was asked.
         running: leased runs by tenant, once `leased` was asked.
         held: leased runs by session, likewise.
+        functions: runs whose leases have a fixed end, likewise.
+        ends: of those of them that were read, likewise.
     """
 
     def __init__(self, store: Store, now: datetime) -> None:
@@ -94,6 +98,8 @@ class Levels:
         self.waiting: dict[str, Level] = {}
         self.running: Counter[str] = Counter()
         self.held: dict[str, int] = {}
+        self.functions = Level(0)
+        self.ends: list[datetime] = []
 
     def queues(self) -> tuple[QueueLevel, ...]:
         """Return what waits in each queue in use.
@@ -168,7 +174,10 @@ class Levels:
         )
 
     def leased(self) -> Level:
-        """Count what workers hold, by session and by tenant. Cost: a query for each session."""
+        """Count what workers and functions hold, by session and by tenant.
+
+        Cost: a query for each session, and for each shard of some twenty minutes.
+        """
         for session in self.sessions[:SESSIONS_MAX]:
             runs = self._store.runs.leased(session.session, most=LEASED_READ)
             self.running.update(run.tenant for run in runs)
@@ -178,7 +187,22 @@ class Levels:
                 held = self._store.runs.count(partition, most=COUNT_MAX)
             self.held[session.session] = held
         total = sum(self.held.values())
-        return Level(min(total, COUNT_MAX), total >= COUNT_MAX or self._left_out)
+        by_workers = Level(min(total, COUNT_MAX), total >= COUNT_MAX or self._left_out)
+        self._fixed()
+        return level_sum([by_workers, self.functions])
+
+    def _fixed(self) -> None:
+        """Count what is leased until a fixed end."""
+        total = 0
+        for minute, shard in product(fixed_minutes(self._store, self._now), self._shards()):
+            runs = self._store.runs.ending(minute, shard, most=LEASED_READ)
+            self.running.update(run.tenant for run in runs)
+            self.ends += [run.lease_ends_at for run in runs if run.lease_ends_at is not None]
+            held = len(runs)
+            if held >= LEASED_READ:
+                held = self._store.runs.count(fixed_partition(minute, shard), most=COUNT_MAX)
+            total += held
+        self.functions = Level(min(total, COUNT_MAX), total >= COUNT_MAX)
 
     @property
     def _left_out(self) -> bool:

@@ -12,8 +12,9 @@ from dynsched.domain.filter_values import Value, nearest
 from dynsched.domain.filters import Filter, Term
 from dynsched.domain.instants import MILLISECOND, MINUTE, minute_of, minute_start, to_text
 from dynsched.domain.job import Priority
-from dynsched.domain.run import Run, RunState, parse_run_id
+from dynsched.domain.run import FIXED_SESSION, Run, RunState, parse_run_id
 from dynsched.errors import FilterError
+from dynsched.services.fixed_leases import fixed_minutes
 from dynsched.services.run_plan import ENDED, RunPlan
 from dynsched.services.run_plan import Place as Where
 from dynsched.services.search_sources import Reads, Step, merged
@@ -22,6 +23,7 @@ from dynsched.storage.placement import (
     after_tenant,
     dead_partition,
     ended_partition,
+    fixed_partition,
     hidden_partition,
     history_partitions,
     leased_partition,
@@ -35,7 +37,8 @@ NAMES_LOOKED = 1_000  # names among which the one that was meant is looked for
 QUEUES_MAX = 500
 LANES_MAX = 600  # queue, priority and lane
 SESSIONS_MAX = 1_000  # sessions whose leased runs one page reads
-LEASED_MAX = 2_000  # leased runs of one session
+LEASED_MAX = 2_000  # leased runs of one session, or under leases of functions
+FIXED_QUERIES_MAX = 500  # minutes and shards of such leases
 BUCKETS_MAX = 240  # minutes of coming retries that one page reads
 BUCKETS_AHEAD = 65  # the longest default back-off is an hour
 SCAN_PAGE = 500
@@ -163,6 +166,9 @@ class RunPlaces:
         words = {word for term in self._terms("worker") for word in term.words}
         found = {}
         for word in sorted(words):
+            if word.startswith(FIXED_SESSION):
+                found[word] = frozenset({word})  # an invocation: only its runs tell of it
+                continue
             found[word] = frozenset(
                 one.session for one in self._sessions if word in (one.session, one.host)
             )
@@ -232,6 +238,7 @@ class RunPlaces:
 
     def _leased(self) -> Iterator[Iterator[Step]]:
         sessions = [one.session for one in self._sessions]
+        words = [frozenset(term.words) for term in self._filter.asking("worker")]
         for term in self._filter.asking("worker"):
             wanted = frozenset[str]().union(*(self.workers[word] for word in term.words))
             sessions = [one for one in sessions if one in wanted]
@@ -240,6 +247,8 @@ class RunPlaces:
         runs: list[Run] = []
         for session in sessions[:SESSIONS_MAX]:
             runs += self._session(session)
+        if all(any(word.startswith(FIXED_SESSION) for word in asked) for asked in words):
+            runs += self._fixed()
         yield self._reads.listed(runs, self._plan.due)
 
     def _session(self, session: str) -> Iterator[Run]:
@@ -253,6 +262,22 @@ class RunPlaces:
             if cursor is None:
                 return
         self._reads.note(f"only {LEASED_MAX:,} leased runs of a session were looked at")
+
+    def _fixed(self) -> Iterator[Run]:
+        """Yield what is leased until a fixed end; it lies by the minutes of the ends."""
+        minutes = fixed_minutes(self._store, self._now)
+        buckets = list(product(minutes, range(self._store.topology.shards)))
+        count = 0
+        for minute, shard in buckets[:FIXED_QUERIES_MAX]:
+            page = self._reads.page(fixed_partition(minute, shard), limit=SCAN_PAGE)
+            yield from (run for _, run in page.rows)
+            count += len(page.rows)
+            if count >= LEASED_MAX or page.cursor is not None:
+                break
+        else:
+            if len(buckets) <= FIXED_QUERIES_MAX:
+                return
+        self._reads.note("not all leases of functions were looked at (job: leads to all of a job)")
 
     def _failed(self) -> Iterator[Iterator[Step]]:
         """Yield the coming retries: the minute buckets, and a bounded number of all rows."""

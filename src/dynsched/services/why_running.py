@@ -6,14 +6,18 @@ from datetime import datetime, timedelta
 
 from dynsched.domain.explanation import Cause, Finding
 from dynsched.domain.job import Job
+from dynsched.domain.lease_words import invocation_words
 from dynsched.domain.run import Run
 from dynsched.domain.time_words import number, span, stamp
 from dynsched.domain.why_ended import PATIENCE
 from dynsched.services.why_case import Case, worker_words
+from dynsched.settings import Settings
 from dynsched.storage.control import Session
 from dynsched.storage.runs import ProgressNote
 
 NOTHING = timedelta(0)
+MARGIN = Settings().lease_margin
+"""How long after a lease's end a reaper takes its run: the services' default."""
 
 
 def why_running(leased: Case) -> Finding:
@@ -26,11 +30,16 @@ def why_running(leased: Case) -> Finding:
         return _over(leased, session).adding(_losses(run))
     if session.expires_at <= evidence.now:
         return _silent(leased, session).adding(_losses(run))
+    return _alive(leased, session).adding(*_on_the_way(leased))
+
+
+def _on_the_way(leased: Case) -> tuple[str, ...]:
+    """Return what else there is to say of a run that is running."""
+    run, evidence = leased.run, leased.evidence
     note = evidence.progress(run.run_id)
-    return _alive(leased, session).adding(
-        _progress_words(note, evidence.now)
-        if note is not None and note.attempt == run.attempt + 1
-        else "",
+    mine = note is not None and note.attempt == run.attempt + 1
+    return (
+        _progress_words(note, evidence.now) if note is not None and mine else "",
         *_limits(leased),
         _start_words(leased),
         f"{run.waiter} waits for its end." if run.waiter else "",
@@ -107,21 +116,55 @@ def _over(leased: Case, session: Session | None) -> Finding:
 def _on_its_own(leased: Case, ends_at: datetime) -> Finding:
     """Judge a lease that no heartbeat extends."""
     run, now = leased.run, leased.evidence.now
-    if ends_at > now:
-        return Finding(
+    who = invocation_words(run.session or "")
+    if ends_at <= now:
+        return _cut_off(leased, ends_at).adding(_losses(run))
+    if run.cancel_requested:
+        found = Finding(
+            cause=Cause.STOPPING,
+            headline=(
+                f"{leased.name} was asked to stop ({run.reason or 'no reason given'}), and {who}"
+                f" has not given it back yet; it runs {_since(run, now)}."
+            ),
+            sentences=(
+                "A function looks for it every few seconds, its handler when it asks; at the latest"
+                f" its lease ends it at {stamp(ends_at)}.",
+            ),
+        )
+    else:
+        found = Finding(
             cause=Cause.RUNNING,
             headline=(
-                f"{leased.name} is running, attempt {run.attempt + 1}, {_since(run, now)}, under a"
-                f" lease that ends at {stamp(ends_at)}."
+                f"{leased.name} is running, attempt {run.attempt + 1}, in {who} {_since(run, now)},"
+                f" under a lease that ends at {stamp(ends_at)}."
             ),
+            sentences=(
+                "No heartbeat extends it: if the function dies, the reaper returns the run"
+                f" {span(MARGIN)} after that.",
+            ),
+        )
+    return found.adding(*_on_the_way(leased))
+
+
+def _cut_off(leased: Case, ends_at: datetime) -> Finding:
+    """Judge a run whose function has given no word until its lease's end."""
+    run, now = leased.run, leased.evidence.now
+    who, due = invocation_words(run.session or ""), ends_at + MARGIN
+    if due > now:
+        when = f"The reaper returns it from {stamp(due)} on, {span(MARGIN)} after that end."
+    else:
+        when = (
+            f"The reaper should have returned it since {stamp(due)}; it looks every few seconds,"
+            " and as a function once a minute. If this lasts, no reaper runs."
         )
     return Finding(
         cause=Cause.LEASE_EXPIRED,
         headline=(
-            f"{leased.name} was leased {_since(run, now)}, and its lease ended at {stamp(ends_at)},"
-            f" {span(now - ends_at)} ago."
+            f"{leased.name} was leased {_since(run, now)} to {who}, which gave no word of it: its"
+            f" lease ended at {stamp(ends_at)}, {span(now - ends_at)} ago."
         ),
-        hints=("dynsched reaper",),
+        sentences=(when,),
+        hints=("dynsched reaper", "dynsched health"),
     )
 
 

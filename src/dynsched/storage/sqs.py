@@ -15,15 +15,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-import boto3
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from dynsched.domain.instants import Clock
 from dynsched.domain.message import encode_message
 from dynsched.errors import InvalidInput, StoreError, Throttled, Unavailable
+from dynsched.storage.aws_client import make_client
 from dynsched.storage.handoff import DELAY_MAX, MessageQueue, Notice
-from dynsched.version import VERSION
 
 if TYPE_CHECKING:
     from types_boto3_sqs.client import SQSClient
@@ -298,27 +296,17 @@ def _entry(number: int, notice: Notice, now: datetime) -> SendMessageBatchReques
 
 
 def _make_client(region: str | None, endpoint_url: str | None, pool: int) -> SQSClient:
-    config = Config(
-        user_agent=f"dynsched/{VERSION}",
+    client: SQSClient = make_client(
+        "sqs",
+        region,
+        endpoint_url,
         connect_timeout=CONNECT_TIMEOUT_S,
         read_timeout=READ_TIMEOUT_S,
         # A doubled message does no harm, so the SDK may repeat what was not answered.
         retries={"mode": "standard", "total_max_attempts": 2},
         max_pool_connections=pool,
     )
-    try:
-        session = boto3.session.Session(region_name=region)
-        return session.client("sqs", endpoint_url=endpoint_url, config=config)
-    except NoRegionError:
-        raise InvalidInput(
-            "region",
-            "no AWS region is given",
-            "name one in the store's URL or set AWS_DEFAULT_REGION",
-        ) from None
-    except ValueError as error:
-        raise InvalidInput("endpoint_url", str(error), "http(s)://host:port") from None
-    except BotoCoreError as error:
-        raise StoreError(f"the AWS configuration cannot be used: {error}") from error
+    return client
 
 
 def _mends_itself(error: Exception) -> bool:

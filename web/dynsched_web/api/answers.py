@@ -78,6 +78,7 @@ _RUN = {
     "idempotency_key": TEXT,
     "created_at": INSTANT,
     "leased_at": MAYBE_INSTANT,
+    "lease_ends_at": MAYBE_INSTANT,
     "first_started_at": MAYBE_INSTANT,
     "started_at": MAYBE_INSTANT,
     "ended_at": MAYBE_INSTANT,
@@ -353,6 +354,7 @@ HEALTH = fields(
         "failed": LEVEL,
         "dead": LEVEL,
         "discarded": LEVEL,
+        "functions": LEVEL,
         "expired_leases": COUNT,
         "dead_per_hour": COUNT,
         "minutes": list_of(
