@@ -169,8 +169,8 @@ class DailySweep:
             return
         if session in self._living:
             return
-        found = self._store.control.session(session)
-        if (found is None or not found.open) and self._give_back(run, session, now):
+        held = self._store.control.session(session)
+        if (held is None or not held.open) and self._give_back(run, session, now):
             self._found("run %s lay under a session that is over", run.run_id)
 
     def _visit_job(self, row: Row, now: datetime) -> None:
