@@ -17,7 +17,7 @@ from dynsched.domain.instants import EPOCH, Clock, within
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.services.beats import Beats
 from dynsched.services.endings import attempt_expiry
-from dynsched.services.fixed_leases import FixedLeases
+from dynsched.services.lease_ends import FixedLeases
 from dynsched.services.resending import Resending
 from dynsched.services.session import SessionLocks
 from dynsched.services.skew import check_clock
