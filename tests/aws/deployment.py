@@ -139,7 +139,7 @@ class Deployment:
 
     def connect(self) -> None:
         """Open the store as a program of a user does, by the functions' clock."""
-        environment = {**self.settings, **self._clock()}
+        environment = {**self.settings, **self.clock_settings()}
         with dummy_credentials():
             self.base = open_base(self.store_url("program"), environment=environment)
         self.operations, self.views = build_operations(self.base), build_views(self.base)
@@ -163,7 +163,7 @@ class Deployment:
             "DYNSCHED_APP": "tried_app:app",
             "TOLD_AT": self.wire.told_at(self.prefix),
             **self.settings,
-            **self._clock(),
+            **self.clock_settings(),
         }
 
     def keep_delayed(self) -> None:
@@ -203,7 +203,8 @@ class Deployment:
 
         self._send_due()
 
-    def _clock(self) -> dict[str, str]:
+    def clock_settings(self) -> dict[str, str]:
+        """Return what makes another process live by the same clock."""
         if not self._ahead:
             return {}
         # The store's clock stays where it was.

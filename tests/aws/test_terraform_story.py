@@ -52,6 +52,7 @@ EMULATOR_FAULTS: dict[str, set[str]] = {
         "alarm_description",
         "datapoints_to_alarm",
         "dimensions",
+        "extended_statistic",
         "period",
         "statistic",
         "treat_missing_data",

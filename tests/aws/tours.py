@@ -6,18 +6,21 @@ that is granted and never used.
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
+from unittest.mock import patch
 
-from dynsched.bootstrap import build_operations, build_worker, open_base
+from dynsched.bootstrap import build_worker, open_base
+from dynsched.client import Client
 from dynsched.domain import lifecycle
 from dynsched.domain.job import Overlap
-from dynsched.domain.retry import RetryPolicy
+from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import FIXED_SESSION, Run, RunState
 from dynsched.services.specs import EverySpec
 from dynsched.storage.runs import RunApplied
+from dynsched.targets.app import App
 from tests.aws.deployment import Deployment
-from tests.contract.dynamo_backends import dummy_credentials
 from tests.integration.program import Program
 
 WHY = ("--reason", "tour")
@@ -25,7 +28,7 @@ WHY = ("--reason", "tour")
 
 def operator_tour(deployment: Deployment, folder: Path) -> None:
     """Look at everything, and change what operators and admins may change."""
-    with dummy_credentials():
+    with patch.dict(os.environ, deployment.clock_settings()):
         program = Program(folder, made=False)
         program.url = deployment.store_url("operator")
         _define(program)
@@ -91,28 +94,28 @@ def _look(program: Program) -> None:
 
 
 def producer_tour(deployment: Deployment) -> None:
-    """Enqueue runs, one and many, and look at one."""
-    with dummy_credentials():
-        base = open_base(deployment.store_url("producer"), environment={})
-        operations = build_operations(base)
-        job = operations.find("by-hand")
-        run = operations.enqueue(job.job_id, {"n": 3}, key="order-7")
-        operations.enqueue(job.job_id, {"n": 3}, key="order-7")
-        operations.enqueue_many(job.job_id, [{"n": n} for n in range(12)])
-        operations.get_run(run.run_id)
-        base.store.engine.close()
+    """Make a job from Python, and enqueue runs, one and many, large and with a key."""
+    app = App()
+    app.job("touch")(lambda: None)
+    base = open_base(deployment.store_url("producer"), environment=deployment.clock_settings())
+    client = Client(base, app)
+    client.enqueue("touch", {"n": 3}, key="order-7")
+    client.enqueue("touch", {"n": 3}, key="order-7")
+    client.enqueue_many("touch", [{"n": n} for n in range(12)])
+    client.enqueue("touch", {"text": "x" * 100_000}, delay=timedelta(minutes=20))
+    base.store.engine.close()
 
 
 def puller_tour(deployment: Deployment, folder: Path) -> None:
     """Run what is due as a process that pulls."""
-    with dummy_credentials():
+    with patch.dict(os.environ, deployment.clock_settings()):
         program = Program(folder, made=False)
         program.url = deployment.store_url("puller")
         program("worker", "--once", "--app", "tests.aws.program.tried_app:app")
 
 
 def functions_tour(deployment: Deployment) -> None:
-    """Give the functions all kinds of work, and let a day pass."""
+    """Give the functions all kinds of work, and let some time pass."""
     operations = deployment.operations
     operations.set_tenant("default", max_running=50, reason="tour")
     deployment.add("touch", every=EverySpec(every=timedelta(minutes=1)), overlap=Overlap.SKIP)
@@ -120,23 +123,23 @@ def functions_tour(deployment: Deployment) -> None:
     operations.enqueue(large.job_id, {"until": "x" * 100_000})
     operations.enqueue(large.job_id, delay=timedelta(minutes=20))  # beyond what SQS can delay
     operations.enqueue(large.job_id, delay=timedelta(seconds=2))
-    again = RetryPolicy(max_attempts=3, base=timedelta(minutes=30), cap=timedelta(hours=1))
+    again = RetryPolicy(max_attempts=3, base=timedelta(minutes=7), jitter=Jitter.NONE)
     failing = deployment.add("fail", retry=again)
     operations.enqueue(failing.job_id, {"until": "/nowhere"})
     soon = RetryPolicy(max_attempts=2, base=timedelta(seconds=1), cap=timedelta(seconds=1))
     dead = deployment.add("fail", retry=soon)
-    run = operations.enqueue(dead.job_id, {"until": "/nowhere"})
+    dying = [operations.enqueue(dead.job_id, {"until": "/nowhere"}) for _ in range(6)]
     early = operations.enqueue(large.job_id, delay=timedelta(seconds=3))
     deployment.send(early)
     _lose_a_lease(deployment, operations.enqueue(large.job_id))
     for _ in range(3):
         _turn(deployment)
-    while run.run_id not in dead_ids(deployment):
+    while {run.run_id for run in dying} - dead_ids(deployment):
         _turn(deployment)
-    draft = operations.preview_replay(f"job:{dead.name}", reason="tour", rate=None)
+    draft = operations.preview_replay(f"job:{dead.name}", reason="tour", rate=None, breaker=1.0)
     operations.confirm_replay(draft.batch_id, reason="tour")
-    for shift in (timedelta(0), timedelta(minutes=15), timedelta(hours=2), timedelta(hours=25)):
-        deployment.ahead(shift)
+    for minutes in (8, 11):
+        deployment.ahead(timedelta(minutes=minutes))
         for _ in range(2):
             _turn(deployment)
 
