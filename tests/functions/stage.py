@@ -122,6 +122,7 @@ class Stage:
     Attributes:
         calls: the contexts of the handlers that were called.
         meanwhile: what `ok` does while it runs.
+        faulty: the engines that were made with a plan.
     """
 
     def __init__(self) -> None:
@@ -129,6 +130,7 @@ class Stage:
         self.messages = MemoryHandOff(self.clock)
         self.engine: Engine = SqliteEngine(None)
         self.calls: list[AnyContext] = []
+        self.faulty: list[FaultyEngine] = []
         self.meanwhile: Callable[[], object] = lambda: None
         self._made = 0
         self.people = self.base()
@@ -142,8 +144,12 @@ class Stage:
     def base(self, plan: Plan | None = None, **settings: Any) -> Base:
         """Return a process's view of the store, with faults."""
         self._made += 1
+        engine = self.engine
+        if plan is not None:
+            engine = FaultyEngine(self.engine, plan)
+            self.faulty.append(engine)
         return open_base(
-            engine=self.engine if plan is None else FaultyEngine(self.engine, plan),
+            engine=engine,
             handoff=self.messages,
             clock=self.clock,
             rng=Random(self._made),
@@ -183,6 +189,10 @@ class Stage:
     def give_in(self) -> None:
         """End as a handler does that listens to its stop signal."""
         self.calls[-1].raise_if_cancelled()
+
+    def retry(self, **changes: Any) -> RetryPolicy:
+        """Return how failures are repeated: after five seconds."""
+        return replace(RETRY, **changes)
 
     def job(self, name: str = "job", handler: str = "ok", *, tenant: str = "t", **more: Any) -> Job:
         """Create a job; what is more are its policies."""
