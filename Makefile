@@ -9,8 +9,8 @@ ARGS ?=
 DEMO ?= 1
 UPGRADE ?=
 BIN := .venv/bin
-# Tests with real processes or a browser measure time and have the machine to themselves.
-ALONE = tests/processes tests/browser
+# Tests with real processes, a browser or Terraform have the machine to themselves.
+ALONE = tests/processes tests/browser tests/terraform
 TESTS = $(if $(ARGS),$(BIN)/python -m pytest $(ARGS),$(BIN)/python -m pytest -n auto \
   $(ALONE:%=--ignore=%) && $(BIN)/python -m pytest $(ALONE))
 

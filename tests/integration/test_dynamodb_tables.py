@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import boto3
@@ -13,6 +14,7 @@ import pytest
 from dynsched.errors import (
     InvalidInput,
     NotInitialised,
+    StoreError,
     Unavailable,
 )
 from dynsched.storage.dynamodb import DynamoEngine
@@ -67,6 +69,69 @@ def test_init_sets_the_expiry_attribute() -> None:
     for name in client.list_tables()["TableNames"]:
         expiry = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
         assert expiry == {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires_at_s"}
+
+
+@pytest.mark.usefixtures("moto_engine")
+def test_init_turns_on_the_back_ups_of_new_tables() -> None:
+    """A store made by `dynsched init` can be restored as well as one made by Terraform."""
+    client = boto3.client("dynamodb", region_name=REGION)
+    for name in client.list_tables()["TableNames"]:
+        told = client.describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
+        recovery = told["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"]
+        assert recovery == "ENABLED"
+
+
+def test_back_ups_that_somebody_turned_off_stay_off(
+    moto_engine: DynamoEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A later init says so and changes nothing: it may be on purpose."""
+    client = boto3.client("dynamodb", region_name=REGION)
+    table = f"{moto_engine.prefix}-runs"
+    client.update_continuous_backups(
+        TableName=table, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": False}
+    )
+    assert moto_engine.init() is False
+    told = client.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
+    assert told["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "DISABLED"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"table {table} has no point-in-time recovery"
+        " (`aws dynamodb update-continuous-backups` turns it on)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("faults", "waits", "told"),
+    [
+        ([Unavailable("soon")], 1, []),
+        ([StoreError("not allowed")], 0, ["not allowed"]),
+        ([Unavailable("soon")] * POLLS_MAX, POLLS_MAX, ["soon"]),
+    ],
+)
+def test_a_table_without_back_ups_is_made_all_the_same(
+    caplog: pytest.LogCaptureFixture, faults: list[Exception], waits: int, told: list[str]
+) -> None:
+    """A new table takes a while until it can have them; without the right for it there are none."""
+    left, waited = list(faults), list[float]()
+    schema = load_schema()
+    schema = replace(schema, tables=dict.fromkeys(Table, schema.tables[Table.CONTROL]))
+    described: dict[str, Any] = {}
+
+    def send(verb: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        name = request["TableName"]
+        if verb == "create_table":
+            described[name] = {"Table": dict(request) | {"TableStatus": "ACTIVE"}}
+        if verb == "describe_table" and name not in described:
+            raise NotInitialised(name)
+        if verb == "update_continuous_backups" and name == "p-runs" and left:
+            raise left.pop()
+        expiry = {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires_at_s"}
+        return {**described[name], "TimeToLiveDescription": expiry}
+
+    assert make_tables(send, waited.append, schema, "p") is True
+    assert (left, len(waited)) == ([], waits)
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == len(told)
+    assert all(words in text for words, text in zip(told, messages, strict=True))
 
 
 def test_an_expiry_set_by_somebody_else_in_between_is_as_good() -> None:

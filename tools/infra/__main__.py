@@ -1,7 +1,7 @@
 """Prove the Terraform module, as far as that goes without an AWS account.
 
     python -m tools.infra            all steps
-    python -m tools.infra fmt lint   those
+    python -m tools.infra fmt schema those
 
 Each step says which version of the provider it proves. What cannot be proved on this machine is
 said at the end, loudly, and fails nothing.
@@ -15,13 +15,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tools.infra import environment
 from tools.infra.arguments import count_blocks, problems, used_types
-from tools.infra.bindings import read_bindings
+from tools.infra.bindings import NotInBindings, read_bindings
 from tools.infra.schema_provider_program import SCHEMA_VARIABLE, write_program
 from tools.infra.terraform import (
     Terraform,
@@ -35,6 +36,7 @@ from tools.infra.terraform import (
 
 MODULE: Final = environment.ROOT / "infra" / "terraform"
 EXAMPLES: Final = ("minimal", "complete", "local")
+FOLDERS: Final = (MODULE, *(MODULE / "examples" / name for name in EXAMPLES))
 SCHEMA: Final = environment.HOME / "schema.json"
 TIMEOUT_S: Final = 300.0
 
@@ -67,23 +69,25 @@ def check_format() -> str:
     return "all files as `terraform fmt` writes them"
 
 
+def write_schema() -> None:
+    """Write down what the bindings tell of the types that the module uses."""
+    wanted = {name for folder in FOLDERS for name in used_types(folder)}
+    version, document = read_bindings(environment.bindings_wheel(), wanted)
+    SCHEMA.write_text(json.dumps({"provider_version": version, **document}))
+
+
 def check_arguments() -> str:
     """Hold the module and its examples against the schema of version 6."""
-    folders = [MODULE, *(MODULE / "examples" / name for name in EXAMPLES)]
-    wanted = {name for folder in folders for name in used_types(folder)}
-    version, document = read_bindings(environment.bindings_wheel(), wanted)
-    SCHEMA.write_text(json.dumps(document))
-    found = [f"{folder.name}/{text}" for folder in folders for text in problems(folder, document)]
+    document = json.loads(SCHEMA.read_text())
+    found = [f"{folder.name}/{text}" for folder in FOLDERS for text in problems(folder, document)]
     if found:
         raise Wrong("\n".join(found))
-    count = sum(count_blocks(folder) for folder in folders)
-    return f"{count} blocks of {len(wanted)} types have only arguments that {version} knows"
+    count = sum(count_blocks(folder) for folder in FOLDERS)
+    return f"provider {document['provider_version']} knows every argument of {count} blocks"
 
 
 def check_by_schema() -> str:
     """Validate and test with a provider that has the schema of version 6 and nothing else."""
-    if not SCHEMA.exists():
-        check_arguments()
     with tempfile.TemporaryDirectory() as scratch:
         program = write_program(Path(scratch) / "provider", environment.PYTHON)
         return _validate_and_test(
@@ -146,15 +150,45 @@ def check_policies() -> str:
 
 STEPS: Final = (
     Step("fmt", "the files' form", check_format),
-    Step("arguments", "provider 6, by its bindings: names and nesting", check_arguments),
-    Step("schema", "provider 6, by its schema: validate and test", check_by_schema),
-    Step("provider", "the real provider: validate and test", check_by_provider),
+    Step("arguments", "names and nesting, by the bindings of version 6", check_arguments),
+    Step("schema", "validate and test, by the schema of version 6", check_by_schema),
+    Step("provider", "validate and test, by the real provider", check_by_provider),
     Step("checkov", "security rules", check_policies),
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a step: `told` of what it proved, found or lacked."""
+
+    step: Step
+    told: str
+    found: bool = False
+    skipped: bool = False
+
+
+def carry_out(step: Step) -> Outcome:
+    """Carry out a step."""
+    try:
+        return Outcome(step, step.prove())
+    except ToolsMissing as missing:
+        return Outcome(step, str(missing), skipped=True)
+    except (Wrong, TerraformFailed, subprocess.TimeoutExpired) as wrong:
+        return Outcome(step, str(wrong), found=True)
+
+
+def report(outcomes: Sequence[Outcome]) -> None:
+    """Print what was found, what was left out, and what was never claimed."""
+    for outcome in outcomes:
+        if outcome.skipped:
+            print(f"SKIPPED infra {outcome.step.name} ({outcome.step.says}): {outcome.told}")
+        if outcome.found:
+            print(f"infra {outcome.step.name} FAILED: {outcome.told}", file=sys.stderr)
+    print("Nothing here was applied to AWS.")
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Run the steps; the exit code says whether one found something."""
+    """Carry the steps out, two at a time; the exit code says whether one found something."""
     known = [step.name for step in STEPS]
     unknown = [name for name in arguments if name not in known]
     if unknown:
@@ -162,24 +196,19 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     try:
         environment.set_up()
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as failure:
-        print(f"the tools' environment could not be made: {failure}", file=sys.stderr)
+        write_schema()
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired, NotInBindings) as failure:
+        print(f"infra could not begin: {failure}", file=sys.stderr)
         return 1
-    failed, skipped = 0, []
-    for step in STEPS:
-        if arguments and step.name not in arguments:
-            continue
-        print(f"infra {step.name}: {step.says} ...", flush=True)
-        try:
-            print(f"infra {step.name}: {step.prove()}", flush=True)
-        except ToolsMissing as missing:
-            skipped.append(f"SKIPPED infra {step.name} ({step.says}): {missing}")
-        except (Wrong, TerraformFailed, subprocess.TimeoutExpired) as wrong:
-            failed += 1
-            print(f"infra {step.name} FAILED: {wrong}", file=sys.stderr, flush=True)
-    print(*skipped, sep="\n", end="\n" if skipped else "")
-    print("Nothing here was applied to AWS.")
-    return 1 if failed else 0
+    steps = [step for step in STEPS if not arguments or step.name in arguments]
+    outcomes = []
+    with ThreadPoolExecutor(2) as pool:
+        for outcome in pool.map(carry_out, steps):
+            outcomes.append(outcome)
+            if not outcome.found and not outcome.skipped:
+                print(f"infra {outcome.step.name}: {outcome.step.says}: {outcome.told}", flush=True)
+    report(outcomes)
+    return int(any(outcome.found for outcome in outcomes))
 
 
 if __name__ == "__main__":

@@ -163,7 +163,7 @@ class DynamoEngine:
         self._date: str | None = None
 
     def init(self) -> bool:
-        """Make the missing tables and set their expiry attribute; True if one was made.
+        """Make the missing tables, with expiry and back-ups; True if one was made.
 
         Raises:
             NotInitialised: a table of that name has other keys; names the difference.

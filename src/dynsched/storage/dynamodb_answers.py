@@ -45,6 +45,8 @@ _THROTTLE_REASONS: Final = frozenset(
     {"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"}
 )
 _INPUT_REASONS: Final = frozenset({"ItemCollectionSizeLimitExceeded", "ValidationError"})
+_SOON_CODES: Final = frozenset({"ContinuousBackupsUnavailableException"})
+"""Of a table that was made a moment ago: the same call is taken a little later."""
 _ACCESS_CODES: Final = frozenset(
     {
         "AccessDeniedException",
@@ -109,7 +111,8 @@ def refusal(verb: str, request: Mapping[str, Any], answer: Mapping[str, Any]) ->
         return _access_refusal(where, code, message)
     if code in {"ValidationException", "SerializationException"}:
         return _input_refusal(where, message)
-    if answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500:
+    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if status >= 500 or code in _SOON_CODES:
         return lost(verb, request, f"it answered {code}: {message}")
     return StoreError(f"DynamoDB refused {where} ({code}: {message})")
 

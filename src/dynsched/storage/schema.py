@@ -36,7 +36,7 @@ class TableSchema:
         billing_mode: as CreateTable calls it.
         index: the sparse index, None where the table has none.
         ttl_attribute: holds whole seconds since 1970 after which DynamoDB may delete the row.
-        point_in_time_recovery: whether Terraform turns on continuous back-ups.
+        point_in_time_recovery: whether the table keeps continuous back-ups, if it is made anew.
     """
 
     attributes: Mapping[str, str]

@@ -6,6 +6,7 @@ name and raises dynsched's errors.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -13,15 +14,19 @@ from dynsched.errors import DynschedError, NotInitialised, Unavailable
 from dynsched.storage.engine import Table
 from dynsched.storage.schema import IndexSchema, Schema, TableSchema
 
+log = logging.getLogger("dynsched.store")
+
 Send: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 
 POLLS_MAX: Final = 120
 POLL_S: Final = 1.0
 """How often, and how many seconds apart, a new table is looked at until it is active."""
+BACK_UPS_ON: Final = {"PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}
+BACK_UPS_MEND: Final = " (`aws dynamodb update-continuous-backups` turns it on)"
 
 
 def make_tables(send: Send, wait: Callable[[float], None], schema: Schema, prefix: str) -> bool:
-    """Make the missing tables, wait until all are active, and set their expiry attribute.
+    """Make the missing tables, wait until all are active, set their expiry and their back-ups.
 
     Args:
         send: makes one DynamoDB call.
@@ -47,6 +52,8 @@ def make_tables(send: Send, wait: Callable[[float], None], schema: Schema, prefi
                 " (give another prefix, or mend the table)"
             )
         _set_expiry(send, name, schema.tables[table].ttl_attribute)
+        if schema.tables[table].point_in_time_recovery:
+            _keep_back_ups(send, wait, name, new=table in made)
     return bool(made)
 
 
@@ -179,3 +186,40 @@ def _expiry_set(send: Send, name: str, attribute: str) -> bool:
             " (turn its time to live off, then run `dynsched init` again)"
         )
     return True
+
+
+def _keep_back_ups(send: Send, wait: Callable[[float], None], name: str, *, new: bool) -> None:
+    """Turn point-in-time recovery on for a new table; of an older one say that it is off.
+
+    A table without back-ups works, so nothing here is an error: rights for it may be others' than
+    those for rows, and emulators need not have it. Somebody may have turned it off on purpose.
+    """
+    trouble: DynschedError | None = None
+    if not new:
+        if _back_ups(send, name) == "DISABLED":
+            log.warning("table %s has no point-in-time recovery%s", name, BACK_UPS_MEND)
+        return
+    for _ in range(POLLS_MAX):
+        try:
+            send("update_continuous_backups", {"TableName": name, **BACK_UPS_ON})
+        except Unavailable as error:
+            trouble = error
+            wait(POLL_S)
+        except DynschedError as error:
+            trouble = error
+            break
+        else:
+            return
+    log.warning("table %s has no point-in-time recovery: %s%s", name, trouble, BACK_UPS_MEND)
+
+
+def _back_ups(send: Send, name: str) -> str | None:
+    try:
+        answer = send("describe_continuous_backups", {"TableName": name})
+    except DynschedError:
+        return None
+    described = answer.get("ContinuousBackupsDescription", {})
+    status: str | None = described.get("PointInTimeRecoveryDescription", {}).get(
+        "PointInTimeRecoveryStatus"
+    )
+    return status
