@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dynsched.services.workbench import Figures
     from dynsched.services.worker import Worker
     from dynsched.targets.app import App
+    from dynsched.targets.aws import AwsClients
     from dynsched.targets.runner import TargetRunner
 
 # Each `build_…` imports what it builds, and nobody waits for what he does not use: a function on
@@ -300,7 +301,14 @@ def build_reaper(base: Base, *, name: str | None = None) -> Reaper:
 
     # Not of the random source: a worker has a reaper too, and its name says nothing to anybody.
     name = name or f"{socket.gethostname()[:40]}-{os.getpid()}-{base.store.token()}"
-    return Reaper(base.store, clock=base.clock, settings=base.settings, locks=base.locks, name=name)
+    return Reaper(
+        base.store,
+        clock=base.clock,
+        rng=base.rng,
+        settings=base.settings,
+        locks=base.locks,
+        name=name,
+    )
 
 
 def build_health(base: Base) -> HealthReader:
@@ -330,8 +338,18 @@ def build_worker(
     queues: Sequence[str] = ("main",),
     allow_commands: bool = False,
     slots: Slots | None = None,
+    aws: AwsClients | None = None,
 ) -> WorkerParts:
-    """Return a worker; without `slots` its handlers run on threads."""
+    """Return a worker; without `slots` its handlers run on threads.
+
+    Args:
+        base: the store.
+        app: its handlers; None for none.
+        queues: that it serves.
+        allow_commands: whether it may run shell commands.
+        slots: where handlers run.
+        aws: clients for Lambda and SQS targets; None makes them when needed.
+    """
     from dynsched.services.hand import Hand  # noqa: PLC0415
     from dynsched.services.session import SessionKeeper  # noqa: PLC0415
     from dynsched.services.slots import ThreadSlots  # noqa: PLC0415
@@ -340,7 +358,7 @@ def build_worker(
 
     for name in queues:
         check_name(name, "--queue")
-    runner = TargetRunner(app, allow_commands=allow_commands, clock=base.clock)
+    runner = TargetRunner(app, allow_commands=allow_commands, clock=base.clock, aws=aws)
     hand = Hand()
     keeper = SessionKeeper(
         base.store,

@@ -31,8 +31,8 @@ from dynsched.domain.target import HandlerTarget
 from dynsched.services.operations import Operations
 from dynsched.services.specs import JobSpec, ScheduleSpec
 from dynsched.services.views import Views
-from dynsched.storage.placement import MapEntry, Topology
 from dynsched.storage.handoff import MessageQueue
+from dynsched.storage.placement import MapEntry, Topology
 from dynsched.testing.checker import check_history, check_rows, told
 from dynsched.testing.history import History
 from dynsched.testing.trail import read_trail

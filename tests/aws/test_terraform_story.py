@@ -9,21 +9,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 
 from tests.aws.conftest import ROOT
-from tests.aws.deployment import lambda_client
-from tests.aws.terraform import Terraform
-from tests.contract.dynamo_backends import REGION, dummy_credentials
-from tests.processes.stage import wait_until
+from tests.contract.dynamo_backends import dummy_credentials
 
 pytestmark = pytest.mark.timeout(480)
 

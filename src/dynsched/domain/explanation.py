@@ -37,6 +37,7 @@ class Cause(StrEnum):
     JOB_DELETED = "job_deleted"
     RUNNING = "running"
     STOPPING = "stopping"
+    CALLBACK = "callback"  # goes on elsewhere, and waits for an answer
     LEASE_EXPIRED = "lease_expired"
     SKIPPED_OVERLAP = "skipped_overlap"
     MISSED_DEADLINE = "missed_deadline"
