@@ -118,7 +118,6 @@ class Look:
             cursor_lags=stats.cursor_lags,
             slots=stats.slots,
             sessions=stats.sessions,
-            handed=tuple(one.queue for one in stats.queues if one.handed),
             tenants=stats.tenants,
             cost=self._cost(began, jobs_at, groups_at),
         )
