@@ -43,8 +43,8 @@ LEASES = (
     cut(
         "lamsweep",
         "services/sweep.py",
-        "if over and self._give_back(run, session, now) and",
-        "if False and",
+        "elif self._give_back(run, session, now) and",
+        "elif False and",
         "test_the_daily_sweep_returns_a_run_whose_lease_has_ended",
     ),
 )

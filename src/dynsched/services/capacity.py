@@ -1,12 +1,14 @@
-"""Capacity: what the living workers can run, and so why a ready run waits for nobody."""
+"""Capacity: what workers and functions can run, and so why a ready run waits for nobody."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from dynsched.domain.job import Priority
 from dynsched.domain.run import Run, RunState
 from dynsched.storage.control import Session
+from dynsched.storage.handoff import MessageQueue
 
 PATIENCE = timedelta(seconds=5)
 """A run due for less has only not been taken yet."""
@@ -22,18 +24,30 @@ class Capacity:
 
     Args:
         alive: open sessions whose lease has not ended.
+        handed_over: where runs are handed over to functions, which say nothing of themselves.
     """
 
-    def __init__(self, alive: Iterable[Session]) -> None:
+    def __init__(self, alive: Iterable[Session], handed_over: Iterable[MessageQueue] = ()) -> None:
         self._alive = tuple(alive)
+        self._handed_over = tuple(handed_over)
 
     @property
     def empty(self) -> bool:
         """Return whether no worker lives at all."""
         return not self._alive
 
-    def lack(self, queue: str, needs: str) -> str:
-        """Return why no living worker of a queue can run what has these needs; empty if one can."""
+    def lack(self, queue: str, needs: str, priority: Priority | None = None) -> str:
+        """Return why no living worker of a queue can run what has these needs; empty if one can.
+
+        Args:
+            queue: whose workers.
+            needs: of a run.
+            priority: of the run; None is any.
+        """
+        if any(
+            one.queue == queue and priority in (None, one.priority) for one in self._handed_over
+        ):
+            return ""
         serving = [one for one in self._alive if queue in one.queues]
         if not serving:
             return f"no living worker serves queue {queue}"
@@ -50,7 +64,7 @@ class Capacity:
 
     def lack_of(self, run: Run, now: datetime) -> str:
         """Return why a run that is due for some seconds is not taken; empty if it can be."""
-        return self.lack(run.queue, run.needs) if is_overdue(run, now) else ""
+        return self.lack(run.queue, run.needs, run.priority) if is_overdue(run, now) else ""
 
 
 def is_overdue(run: Run, now: datetime) -> bool:

@@ -177,7 +177,8 @@ class Chooser:
 
     def warnings(self, now: datetime) -> dict[str, int]:
         """Return entries that may not start soon, by why. Cost: one query of the sessions."""
-        capacity = Capacity(alive_sessions(self._store.control.sessions(), now))
+        alive = alive_sessions(self._store.control.sessions(), now)
+        capacity = Capacity(alive, self._store.topology.message_queues)
         warned: Counter[str] = Counter()
         kinds = Counter((one.queue, one.needs) for one in self.choice.chosen)
         for (queue, needs), count in kinds.items():

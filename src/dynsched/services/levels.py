@@ -57,6 +57,7 @@ class QueueLevel:
         sessions: open worker sessions that serve the queue.
         lacks: why no living worker can run them, with the number of such runs among those that
             were looked at: the first of each lane's share keys.
+        handed_over: functions are told of its runs, of one priority at least.
     """
 
     queue: str
@@ -65,6 +66,7 @@ class QueueLevel:
     oldest: OldestDue | None
     sessions: int
     lacks: Mapping[str, int]
+    handed_over: bool = False
 
     @property
     def oldest_due_at(self) -> datetime | None:
@@ -94,7 +96,7 @@ class Levels:
         self._now = now
         self.sessions = store.control.sessions()
         self.alive = alive_sessions(self.sessions, now)
-        self._capacity = Capacity(self.alive)
+        self._capacity = Capacity(self.alive, store.topology.message_queues)
         self.waiting: dict[str, Level] = {}
         self.running: Counter[str] = Counter()
         self.held: dict[str, int] = {}
@@ -130,6 +132,7 @@ class Levels:
             oldest=self._oldest(due),
             sessions=sum(name in session.queues for session in self.alive),
             lacks=dict(lacks),
+            handed_over=any(name == one.queue for one in self._store.topology.message_queues),
         )
 
     def _due(

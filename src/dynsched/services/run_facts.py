@@ -140,7 +140,8 @@ class RunFacts:
 
     @cached_property
     def _capacity(self) -> Capacity:
-        return Capacity(alive_sessions(self._sessions, self._now))
+        handed_over = self._store.topology.message_queues
+        return Capacity(alive_sessions(self._sessions, self._now), handed_over)
 
     # what holds
 
