@@ -13,7 +13,7 @@ UNJUDGED = Edit(
 LEASES = (
     Mutation(
         "lamclosed",
-        (Edit("services/fixed_leases.py", ", before=times.horizon)", ")"), UNJUDGED),
+        (Edit("services/lease_ends.py", ", before=times.horizon)", ")"), UNJUDGED),
         ("test_a_run_is_returned_a_margin_after_its_own_end_and_not_before",),
     ),
     Mutation(

@@ -18,7 +18,7 @@ from dynsched.domain.job import Priority
 from dynsched.domain.run import Run
 from dynsched.errors import InvalidInput
 from dynsched.services.capacity import PATIENCE, Capacity, alive_sessions
-from dynsched.services.fixed_leases import fixed_minutes
+from dynsched.services.lease_ends import fixed_minutes
 from dynsched.services.run_places import BUCKETS_AHEAD, BUCKETS_MAX, QUEUES_MAX, SESSIONS_MAX
 from dynsched.storage.codec import decode_job
 from dynsched.storage.control import Session

@@ -19,7 +19,7 @@ from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.services.beats import Beats
 from dynsched.services.callbacks import end_handed_over, timed_out
 from dynsched.services.endings import Endings, attempt_expiry
-from dynsched.services.fixed_leases import FixedLeases
+from dynsched.services.lease_ends import FixedLeases
 from dynsched.services.permits import PermitDesk
 from dynsched.services.resending import Resending
 from dynsched.services.session import SessionLocks

@@ -18,7 +18,7 @@ from typing import Any
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import EPOCH, Clock, minute_start
 from dynsched.domain.run import Run, RunState
-from dynsched.services.fixed_leases import GiveBack
+from dynsched.services.lease_ends import GiveBack
 from dynsched.services.serving import JobServer
 from dynsched.settings import Settings
 from dynsched.storage.codec import decode_job, decode_run
