@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from dynsched.domain.job import Priority
+from dynsched.domain.lease_words import holder_words
 from dynsched.domain.run import Run, RunState
 from dynsched.storage.control import Session
 from dynsched.storage.handoff import MessageQueue
