@@ -55,13 +55,18 @@ STORE_FORMS = "sqlite:///path.db or dynamodb://PREFIX?region=eu-west-1"
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What all services of a process share."""
+    """What all services of a process share.
+
+    Attributes:
+        region: where the store is, if that is on AWS and its URL says so.
+    """
 
     store: Store
     clock: Clock
     rng: Random
     settings: Settings
     locks: SessionLocks
+    region: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +197,13 @@ def open_base(
         engine, folder = open_engine(url)
     steady = SteadyEngine(engine, clock=clock, rng=rng)
     store = Store(steady, rng=rng, handoff=handoff or _handoff_of(url, clock))
-    return Base(store, clock, rng, settings, SessionLocks(folder))
+    return Base(store, clock, rng, settings, SessionLocks(folder), _region_of(url))
+
+
+def _region_of(url: str) -> str | None:
+    """Return the AWS region that a store URL names."""
+    parts = urlsplit(url)
+    return _options(url, parts.query).get("region") if parts.scheme == "dynamodb" else None
 
 
 def _handoff_of(url: str, clock: Clock) -> HandOff:
@@ -354,12 +365,10 @@ def build_worker(
     from dynsched.services.session import SessionKeeper  # noqa: PLC0415
     from dynsched.services.slots import ThreadSlots  # noqa: PLC0415
     from dynsched.services.worker import Worker  # noqa: PLC0415
-    from dynsched.targets.runner import TargetRunner  # noqa: PLC0415
 
     for name in queues:
         check_name(name, "--queue")
-    runner = TargetRunner(app, allow_commands=allow_commands, clock=base.clock, aws=aws)
-    hand = Hand()
+    runner, hand = _runner(base, app, allow_commands=allow_commands, aws=aws), Hand()
     keeper = SessionKeeper(
         base.store,
         clock=base.clock,
@@ -382,6 +391,16 @@ def build_worker(
         queues=queues,
     )
     return WorkerParts(worker, keeper, runner)
+
+
+def _runner(
+    base: Base, app: App | None, *, allow_commands: bool, aws: AwsClients | None
+) -> TargetRunner:
+    from dynsched.targets.runner import TargetRunner  # noqa: PLC0415
+
+    return TargetRunner(
+        app, allow_commands=allow_commands, clock=base.clock, aws=aws, region=base.region
+    )
 
 
 def _identity(
@@ -407,6 +426,7 @@ def build_message_worker(
     allow_commands: bool = False,
     slots: Slots | None = None,
     figures: Figures | None = None,
+    aws: AwsClients | None = None,
 ) -> MessageWorker:
     """Return a worker that is handed messages; without `slots` its handlers run on threads.
 
@@ -416,17 +436,17 @@ def build_message_worker(
         allow_commands: whether shell commands may be run.
         slots: where handlers run.
         figures: is told what the worker does, to count it.
+        aws: clients for Lambda and SQS targets; None makes them when needed.
     """
     from dynsched.services.message_worker import MessageWorker  # noqa: PLC0415
     from dynsched.services.slots import ThreadSlots  # noqa: PLC0415
-    from dynsched.targets.runner import TargetRunner  # noqa: PLC0415
 
     return MessageWorker(
         base.store,
         clock=base.clock,
         rng=base.rng,
         settings=base.settings,
-        runner=TargetRunner(app, allow_commands=allow_commands, clock=base.clock),
+        runner=_runner(base, app, allow_commands=allow_commands, aws=aws),
         slots=slots or ThreadSlots(base.settings.slots),
         figures=figures,
     )

@@ -126,7 +126,8 @@ def test_a_function_that_runs_is_answered_and_one_that_raises_fails(stage: Stage
 
 def test_a_function_that_calls_back_ends_its_run(stage: Stage) -> None:
     """From the worker over the queue of Lambda's events to the function's own client."""
-    target = LambdaTarget(stage.function(CALLER), invocation=Invocation.CALLBACK)
+    stage.function(CALLER)  # found by its plain name, in the store's region
+    target = LambdaTarget(stage.prefix, invocation=Invocation.CALLBACK)
     run, clock = stage.run(target, {"order": 7}), SystemClock()
     ends_at = clock.now() + timedelta(seconds=60)
     pause = threading.Event()

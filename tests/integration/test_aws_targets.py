@@ -315,12 +315,18 @@ def test_a_queue_that_is_not_there_buries_the_run(stage: Stage) -> None:
     assert result == Failed(error_type=code, message="gone", hint=Hint.PERMANENT)
 
 
-def test_a_worker_without_credentials_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_without_credentials_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Its runs wait for a worker that has some, instead of failing here."""
     with dummy_credentials():
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
             monkeypatch.delenv(name)
         runner = TargetRunner(None, allow_commands=False, clock=SystemClock())
-        refusal = runner.refusal(SqsTarget(QUEUE))
+        refusal, again = (runner.refusal(SqsTarget(QUEUE)) for _ in range(2))
         runner.close()
+    assert refusal == again
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "jobs on AWS are left to other workers"
+    ]
     assert refusal == "this worker has no AWS credentials (set AWS_PROFILE, or give it a role)"

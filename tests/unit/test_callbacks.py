@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from random import Random
 
 import pytest
 
-from dynsched.domain import lifecycle
+from dynsched.bootstrap import build_message_worker
 from dynsched.domain.job import Overlap
+from dynsched.domain.lease_words import holder_words
 from dynsched.domain.lifecycle import CANCEL_REQUESTED
+from dynsched.domain.message import encode_message
 from dynsched.domain.run import RunState
 from dynsched.domain.time_words import stamp
-from dynsched.errors import Conflict, DynschedError, Forbidden, InvalidInput
-from dynsched.services.callbacks import Answer, Handover
-from dynsched.services.cancelling import request_cancel
-from dynsched.storage.engine import Table
+from dynsched.errors import Conflict, DynschedError, InvalidInput
+from dynsched.services.callbacks import Answer
+from dynsched.services.capacity import why_words
+from dynsched.services.message_worker import Message
+from dynsched.services.slots import InlineSlots
+from dynsched.targets.aws import AwsClients
 from dynsched.targets.context import Permanent
-from dynsched.targets.result import WasCancelled
-from dynsched.targets.stop import StopReason
-from tests.unit.callback_stage import LIMIT, Stage
+from tests.rules.callback_stage import LIMIT, Stage
 
 
 @pytest.fixture
@@ -45,14 +46,6 @@ def test_a_run_is_handed_over_under_its_fence_and_frees_its_slot(stage: Stage) -
     assert stage.worker.idle
 
 
-def test_no_row_holds_the_token(stage: Stage) -> None:
-    """Whoever reads the store cannot answer in the function's name."""
-    _, event = stage.start()
-    rows = [row for table in Table for row in stage.base.store.engine.scan(table, 1_000).rows]
-    assert rows
-    assert not [row for row in rows if token_of(event) in repr(row)]
-
-
 def test_the_answer_ends_the_run_with_its_output(stage: Stage) -> None:
     """As a handler that returned."""
     run, event = stage.start()
@@ -64,51 +57,11 @@ def test_the_answer_ends_the_run_with_its_output(stage: Stage) -> None:
     assert (attempt.outcome, attempt.detail) == ("done", '{"rows": 3}')
 
 
-def test_a_failure_is_tried_again_by_its_policy_and_then_dead(stage: Stage) -> None:
-    """Each attempt has a token of its own, and the old one is good for nothing."""
-    run, first = stage.start()
-    failed = stage.client.fail_run(run.run_id, token_of(first), "OutOfStock", "no 7 left")
-    assert (failed.state, failed.spent, failed.error) == (
-        RunState.READY, 1, "OutOfStock: no 7 left",
-    )  # fmt: skip
-    stage.clock.step(seconds=1)
-    stage.work()
-    second = stage.played.events[-1]
-    assert second["dynsched"]["attempt"] == 2
-    with pytest.raises(Forbidden, match="earlier attempt"):
-        stage.client.complete_run(run.run_id, token_of(first))
-    dead = stage.client.fail_run(run.run_id, token_of(second), "OutOfStock", "no 7 left")
-    assert (dead.state, dead.spent) == (RunState.DEAD, 2)
-
-
 def test_a_permanent_failure_buries_the_run(stage: Stage) -> None:
     """The function knows better than the policy."""
     run, event = stage.start()
     dead = stage.client.fail_run(run.run_id, token_of(event), "NoSuchOrder", permanent=True)
     assert (dead.state, dead.spent) == (RunState.DEAD, 1)
-
-
-def test_a_second_answer_is_refused_and_changes_nothing(stage: Stage) -> None:
-    """The first one has it."""
-    run, event = stage.start()
-    done = stage.client.complete_run(run.run_id, token_of(event), 1)
-    with pytest.raises(Conflict, match="has been answered or called off: it is done"):
-        stage.client.fail_run(run.run_id, token_of(event), "Oops")
-    assert stage.verbs.get_run(run.run_id) == done
-
-
-@pytest.mark.parametrize("token", ["", "nonsense", "0" * 64])
-def test_a_wrong_token_is_refused(stage: Stage, token: str) -> None:
-    """And nothing is told of the run."""
-    run, _ = stage.start()
-    with pytest.raises(Forbidden, match="does not belong") as caught:
-        stage.client.complete_run(run.run_id, token)
-    assert stage.verbs.get_run(run.run_id) == run
-    waiting = stage.verbs.enqueue(stage.job.job_id)
-    for run_id in (waiting.run_id, run.run_id.replace(run.job_id, "zzzz1111")):
-        with pytest.raises(Forbidden) as same:
-            stage.client.complete_run(run_id, token)
-        assert str(same.value).replace(run_id, "") == str(caught.value).replace(run.run_id, "")
 
 
 def test_a_run_that_waits_for_nothing_cannot_be_ended_by_hand(stage: Stage) -> None:
@@ -123,15 +76,6 @@ def test_an_operator_may_end_a_run_whose_function_will_not(stage: Stage) -> None
     run, event = stage.start()
     assert stage.verbs.end_run(run.run_id, Answer.done(), reason="seen").state is RunState.DONE
     with pytest.raises(Conflict):
-        stage.client.complete_run(run.run_id, token_of(event))
-
-
-def test_a_cancel_ends_a_handed_over_run_at_once(stage: Stage) -> None:
-    """No worker is there to be asked, and the function's answer is refused."""
-    run, event = stage.start()
-    gone = stage.verbs.cancel(run.run_id, reason="not needed")
-    assert (gone.state, gone.reason, gone.attempt) == (RunState.CANCELLED, "not needed", 1)
-    with pytest.raises(Conflict, match="called off: it is cancelled"):
         stage.client.complete_run(run.run_id, token_of(event))
 
 
@@ -165,39 +109,6 @@ def test_an_invocation_that_is_refused_is_a_failed_attempt(stage: Stage) -> None
     assert (after.state, after.spent) == (RunState.READY, 1)
     assert after.error == "TooManyRequestsException: no"
     assert not after.handed_over
-
-
-def test_a_run_that_is_called_off_before_the_hand_over_is_not_invoked(stage: Stage) -> None:
-    """The row is written before the function is invoked, so there is a last look."""
-    run = stage.verbs.enqueue(stage.job.job_id)
-    item = stage.claimed(run)
-    request_cancel(stage.base.store, item.run, reason="not needed")
-    handover = Handover(stage.base.store, clock=stage.clock, rng=Random(1))
-    assert handover.hand_over(item) == WasCancelled(reason=StopReason.CANCELLED)
-    assert not stage.verbs.get_run(run.run_id).handed_over
-
-
-def test_a_lost_lease_is_not_handed_over(stage: Stage) -> None:
-    """Another worker may have the run by now."""
-    item = stage.claimed(stage.verbs.enqueue(stage.job.job_id))
-    taken = lifecycle.reclaim(item.run, now=stage.clock.now(), signature="g")
-    stage.base.store.runs.apply(taken)
-    handover = Handover(stage.base.store, clock=stage.clock, rng=Random(1))
-    assert handover.hand_over(item) == WasCancelled(reason=StopReason.LEASE_LOST)
-
-
-def test_a_wait_that_ends_without_an_answer_is_a_failure_and_no_loss(stage: Stage) -> None:
-    """The function had its time; that it said nothing says nothing about any worker."""
-    run, event = stage.start()
-    stage.clock.step(seconds=LIMIT.total_seconds() - 1)
-    assert stage.reaper.sweep().unanswered == 0
-    stage.clock.step(seconds=60)
-    assert stage.reaper.sweep().unanswered == 1
-    after = stage.verbs.get_run(run.run_id)
-    assert (after.state, after.spent, after.losses, after.attempt) == (RunState.READY, 1, 0, 1)
-    assert after.error.startswith("CallbackTimeout: nobody reported within 10m")
-    with pytest.raises(Conflict, match="came too late"):
-        stage.client.complete_run(run.run_id, token_of(event))
 
 
 def test_a_run_that_nobody_ever_answers_is_dead_in_the_end(stage: Stage) -> None:
@@ -282,3 +193,28 @@ def test_a_cancel_before_the_end_of_the_wait_has_its_reason(stage: Stage) -> Non
     """Without one it says what was asked."""
     run, _ = stage.start()
     assert stage.verbs.cancel(run.run_id).reason in ("cancelled by hand", CANCEL_REQUESTED)
+
+
+def test_lists_say_what_a_handed_over_run_waits_for(stage: Stage) -> None:
+    """Not the name of a session that nobody can look up."""
+    run, _ = stage.start()
+    told = f"waits for its callback until {stamp(stage.clock.now() + LIMIT)}"
+    assert why_words(run) == told
+    assert holder_words(run) == told
+
+
+def test_a_worker_that_is_handed_messages_hands_over_too(stage: Stage) -> None:
+    """Its message is done with, and the function of the job has longer than that of the worker."""
+    worker = build_message_worker(
+        stage.base, slots=InlineSlots(), aws=AwsClients(stage.clock, make=stage.played.make)
+    )
+    run = stage.verbs.enqueue(stage.job.job_id)
+    message = Message(id="m1", body=encode_message(run.run_id))
+    ends_at = stage.clock.now() + timedelta(minutes=2)
+    (fate,) = worker.work([message], ends_at=ends_at, invocation="i1")
+    assert not fate.keep
+    handed = stage.verbs.get_run(run.run_id)
+    assert handed.handed_over
+    assert handed.lease_ends_at == stage.clock.now() + LIMIT
+    (event,) = stage.played.events
+    assert stage.client.complete_run(run.run_id, token_of(event)).state is RunState.DONE

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from dynsched.domain.job import Priority
+from dynsched.domain.lease_words import holder_words
 from dynsched.domain.run import Run, RunState
 from dynsched.storage.control import Session
 from dynsched.storage.handoff import MessageQueue
@@ -75,5 +76,6 @@ def is_overdue(run: Run, now: datetime) -> bool:
 def why_words(run: Run, lack: str = "") -> str:
     """Return the reason, what nobody has, and the last error, whatever of them there is."""
     hint = "asked to stop" if run.cancel_requested and not run.terminal else ""
+    hint = hint or (holder_words(run) if run.handed_over else "")
     error = "" if run.state is RunState.DONE else run.error
     return " - ".join(filter(None, (run.reason, hint, lack, error)))

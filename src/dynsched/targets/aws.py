@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -16,7 +17,6 @@ from math import ceil, log2
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
@@ -25,6 +25,7 @@ from botocore.exceptions import (
     NoRegionError,
     ParamValidationError,
 )
+from botocore.session import Session
 
 from dynsched.domain.instants import Clock, to_text
 from dynsched.domain.payload import Json, check_payload
@@ -63,6 +64,8 @@ LOOK_AGAIN_S = 60.0
 """After how long credentials are looked for again where there were none, in seconds."""
 CONNECTIONS_MAX = 50
 STATUS_TAKEN = 202
+
+log = logging.getLogger("dynsched.worker")
 
 _PERMANENT = frozenset(
     {
@@ -111,7 +114,7 @@ class AwsClients:
         self._region = region
         self._given = make
         self._lock = threading.Lock()
-        self._session: boto3.Session | None = None
+        self._session: Session | None = None
         self._clients: dict[tuple[str, str | None, float], Any] = {}
         self._refused: tuple[float, str] | None = None
 
@@ -122,7 +125,10 @@ class AwsClients:
         with self._lock:
             now = self._clock.monotonic()
             if self._refused is None or (self._refused[1] and now >= self._refused[0]):
-                self._refused = (now + LOOK_AGAIN_S, self._look_for_credentials())
+                refusal = self._look_for_credentials()
+                if refusal and self._refused is None:
+                    log.warning("jobs on AWS are left to other workers: %s", refusal)
+                self._refused = (now + LOOK_AGAIN_S, refusal)
             return self._refused[1]
 
     def of_lambda(self, region: str | None, seconds: float) -> LambdaClient:
@@ -171,14 +177,13 @@ class AwsClients:
 
     def _make(self, service: str, region: str | None, config: Config) -> Any:
         session = self._own_session()
-        region = region or session.region_name or os.environ.get("AWS_REGION")
-        make: Any = session.client  # its overloads want the service as a literal
-        return make(service, region_name=region, config=config)
+        region = region or session.get_config_variable("region") or os.environ.get("AWS_REGION")
+        return session.create_client(service, region_name=region, config=config)
 
-    def _own_session(self) -> boto3.Session:
-        # One of its own: the SDK's default session is not safe between threads.
+    def _own_session(self) -> Session:
+        # Of botocore alone: boto3 adds only its import to a low-level client.
         if self._session is None:
-            self._session = boto3.Session()
+            self._session = Session()
         return self._session
 
 

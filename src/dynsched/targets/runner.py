@@ -47,6 +47,7 @@ class TargetRunner:
         http_pool: connections for HTTP targets; by default one of its own, made when needed. A
             request over a given pool ends by its time-out only, not by the stop signal.
         aws: clients for Lambda and SQS targets; by default its own, made when needed.
+        region: where functions are that are known by plain names; None asks the environment.
         kill_grace: from SIGTERM to SIGKILL for a command without a hard limit.
         lease_lost_grace: the same after a lost lease; keep it shorter than the lease margin.
 
@@ -61,6 +62,7 @@ class TargetRunner:
         clock: Clock,
         http_pool: PoolManager | None = None,
         aws: AwsClients | None = None,
+        region: str | None = None,
         kill_grace: timedelta = KILL_GRACE,
         lease_lost_grace: timedelta = LEASE_LOST_GRACE,
     ) -> None:
@@ -69,7 +71,7 @@ class TargetRunner:
         self._clock = clock
         self._given_pool = http_pool
         self._own_pool: PoolManager | None = None
-        self._clients = aws
+        self._clients, self._region = aws, region
         self._lock = threading.Lock()
         self._kill_grace, self._lease_lost_grace = kill_grace, lease_lost_grace
         self._groups = Groups()
@@ -175,12 +177,12 @@ class TargetRunner:
         return run_http(target, context, pool=pool, clock=self._clock)
 
     def _aws(self) -> AwsClients:
-        # Imported here: boto3 takes a third of a second, and few workers need it for this.
+        # Imported here: AWS's client takes a quarter of a second, and few workers need it so.
         from dynsched.targets.aws import AwsClients  # noqa: PLC0415
 
         with self._lock:
             if self._clients is None:
-                self._clients = AwsClients(self._clock)
+                self._clients = AwsClients(self._clock, region=self._region)
             return self._clients
 
     def _ask_aws(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
@@ -43,11 +44,13 @@ class PlayedLambda:
     Attributes:
         events: what was invoked, as the function would see it.
         refusal: code of the error that invocations are refused with; None takes them.
+        on_event: plays what the function does while the invocation is still to be answered.
     """
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self.refusal: str | None = None
+        self.on_event: Callable[[dict[str, Any]], None] = lambda _: None
 
     def make(self, _: str, __: str | None, ___: Config) -> Any:
         """Return itself as the client of any service."""
@@ -58,6 +61,7 @@ class PlayedLambda:
         if self.refusal is not None:
             raise ClientError({"Error": {"Code": self.refusal, "Message": "no"}}, "Invoke")
         self.events.append(json.loads(Payload))
+        self.on_event(self.events[-1])
         return {"StatusCode": 202, "ResponseMetadata": {"RequestId": "r"}}
 
     def close(self) -> None:
@@ -65,12 +69,21 @@ class PlayedLambda:
 
 
 class Stage:
-    """A job whose function answers by callback, and a worker that invokes it."""
+    """A job whose function answers by callback, and a worker that invokes it.
 
-    def __init__(self, engine: Engine | None = None) -> None:
-        self.clock, self.played = SettableClock(), PlayedLambda()
+    Args:
+        engine: the store; None makes one.
+        beside: another stage on the same store, whose clock and job it has.
+    """
+
+    def __init__(self, engine: Engine | None = None, beside: Stage | None = None) -> None:
+        self.clock: SettableClock = beside.clock if beside else SettableClock()
+        self.played = PlayedLambda()
         self.base = open_base(
-            environment={}, engine=engine or memory_store(), clock=self.clock, rng=Random(1)
+            environment={},
+            engine=engine or memory_store(),
+            clock=self.clock,
+            rng=Random(2 if beside else 1),
         )
         init_store(self.base)
         self.verbs, self.views = build_operations(self.base), build_views(self.base)
@@ -78,7 +91,7 @@ class Stage:
         self.reaper = build_reaper(self.base)
         aws = AwsClients(self.clock, make=self.played.make)
         self.worker = build_worker(self.base, slots=InlineSlots(), aws=aws).worker
-        self.job = self.make_job()
+        self.job: Job = beside.job if beside else self.make_job()
 
     def make_job(self, name: str = "report", overlap: Overlap = Overlap.ALLOW) -> Job:
         """Make a job that is tried twice, each time for ten minutes at most."""
