@@ -56,15 +56,14 @@ resource "aws_sqs_queue" "dead" {
   tags                      = var.tags
 
   policy = local.tls_only["${var.prefix}-${each.key}-dead"]
-}
 
-resource "aws_sqs_queue_redrive_allow_policy" "dead" {
-  for_each = toset(var.queues)
-
-  queue_url = aws_sqs_queue.dead[each.key].id
+  # By ARNs that are put together: read from the queues, which name this one, they were a circle.
   redrive_allow_policy = jsonencode({
     redrivePermission = "byQueue"
-    sourceQueueArns   = [for priority in local.priorities : aws_sqs_queue.messages["${each.key}-${priority}"].arn]
+    sourceQueueArns = [
+      for priority in local.priorities :
+      "arn:${local.partition}:sqs:${local.scope}:${var.prefix}-${each.key}-${priority}"
+    ]
   })
 }
 

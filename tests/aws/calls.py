@@ -69,8 +69,8 @@ class Call:
 
 
 def read_call(caller: str, number: int, path: str, headers: Mapping[str, str], body: bytes) -> Call:
-    """Return the call that an HTTP request makes."""
-    prefix, _, operation = headers.get("X-Amz-Target", "").partition(".")
+    """Return the call that an HTTP request makes; its headers' names are in lower case."""
+    prefix, _, operation = headers.get("x-amz-target", "").partition(".")
     if prefix in _TARGETS:
         service, request = _TARGETS[prefix], json.loads(body)
     elif invoked := _INVOKE.match(path):

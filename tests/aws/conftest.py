@@ -43,12 +43,18 @@ def _no_account() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def wire() -> Iterator[Wire]:
-    """Give a wire before ministack that breaks and bends nothing yet."""
+@pytest.fixture(scope="session")
+def _wire() -> Iterator[Wire]:
     with closing(Wire(emulator_url())) as wire:
         yield wire
-        assert wire.trouble == []
+
+
+@pytest.fixture
+def wire(_wire: Wire) -> Iterator[Wire]:
+    """Give the wire before ministack, which breaks and bends nothing yet."""
+    yield _wire
+    _wire.mend()
+    assert _wire.trouble == []
 
 
 @pytest.fixture
@@ -69,7 +75,5 @@ def new_deployment(wire: Wire, package: Path) -> Iterator[NewDeployment]:
 
 @pytest.fixture
 def deployment(new_deployment: NewDeployment) -> Deployment:
-    """Return a deployment with the defaults, whose dispatcher has run once."""
-    deployment = new_deployment()
-    deployment.invoke("dispatcher")
-    return deployment
+    """Return a deployment with the defaults."""
+    return new_deployment()

@@ -22,6 +22,7 @@ from dynsched.bootstrap import (
     Base,
     build_operations,
     build_views,
+    init_store,
     open_base,
 )
 from dynsched.domain.job import Job, Overlap, Policies, Priority
@@ -31,8 +32,6 @@ from dynsched.domain.target import HandlerTarget
 from dynsched.services.operations import Operations
 from dynsched.services.specs import JobSpec, ScheduleSpec
 from dynsched.services.views import Views
-from dynsched.storage.handoff import MessageQueue
-from dynsched.storage.placement import MapEntry, Topology
 from dynsched.testing.checker import check_history, check_rows, told
 from dynsched.testing.history import History
 from dynsched.testing.trail import read_trail
@@ -50,8 +49,6 @@ RUNTIME: Final = "python3.13"
 ROLE: Final = "arn:aws:iam::000000000000:role/tried"
 HANDLERS: Final = {
     "dispatcher": "dynsched.lambdas.dispatcher.handler",
-    # The same function once more, since ministack runs one call of a function at a time.
-    "dispatcher-2": "dynsched.lambdas.dispatcher.handler",
     "reaper": "dynsched.lambdas.reaper.handler",
     "worker": "dynsched.lambdas.worker.handler",
 }
@@ -107,6 +104,7 @@ class Deployment:
     views: Views = field(init=False)
     queues: dict[Priority, str] = field(default_factory=dict)
     _doors: dict[str, str] = field(default_factory=dict)
+    _functions: list[str] = field(default_factory=list)
     _mappings: list[str] = field(default_factory=list)
     _ahead: timedelta = timedelta(0)
     _delayed: list[tuple[datetime, str, Entry]] = field(default_factory=list)
@@ -119,28 +117,24 @@ class Deployment:
         self.connect()
         for priority in Priority:
             self.queues[priority] = self._make_queue(f"{self.prefix}-{QUEUE}-{priority}")
-        self.base.store.init(
-            Topology(
-                (MapEntry(0, 1, 2, 1),),
-                timedelta(seconds=180),
-                True,
-                message_queues=tuple(
-                    MessageQueue(queue=QUEUE, priority=p, url=u) for p, u in self.queues.items()
-                ),
-            ),
-            self.base.clock,
+        init_store(self.base)
+        for name in HANDLERS:
+            self.make_function(name, name)
+        self.invoke("dispatcher")
+        self.base.store.refresh()  # the dispatcher has written into it where messages go
+
+    def make_function(self, name: str, kind: str) -> None:
+        """Make a function, perhaps a second one of its kind."""
+        self.lambdas.create_function(
+            FunctionName=f"{self.prefix}-{name}",
+            Runtime=RUNTIME,
+            Role=ROLE,
+            Handler=HANDLERS[kind],
+            Code={"ZipFile": self.package.read_bytes()},
+            Timeout=self.timeout_s if kind == "worker" else 60,
+            Environment={"Variables": self.environment(name)},
         )
-        code = self.package.read_bytes()
-        for name, handler in HANDLERS.items():
-            self.lambdas.create_function(
-                FunctionName=f"{self.prefix}-{name}",
-                Runtime=RUNTIME,
-                Role=ROLE,
-                Handler=handler,
-                Code={"ZipFile": code},
-                Timeout=self.timeout_s if name == "worker" else 60,
-                Environment={"Variables": self.environment(name)},
-            )
+        self._functions.append(name)
 
     def connect(self) -> None:
         """Open the store as a program of a user does, by the functions' clock."""
@@ -200,7 +194,7 @@ class Deployment:
         self._ahead += shift
         self.base.store.engine.close()
         self.connect()
-        for name in HANDLERS:
+        for name in self._functions:
             self.lambdas.update_function_configuration(
                 FunctionName=f"{self.prefix}-{name}",
                 Environment={"Variables": self.environment(name)},
@@ -280,6 +274,36 @@ class Deployment:
         names = ("", "Delayed", "NotVisible")
         return sum(int(asked["Attributes"][f"ApproximateNumberOfMessages{name}"]) for name in names)
 
+    def deliver(self) -> None:
+        """Hand the worker what the queues hold now, as the mappings would, and once only.
+
+        Raises:
+            FunctionFailed: the worker did; the messages come again.
+        """
+        for url in self.queues.values():
+            received = self.messages.receive_message(
+                QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=0
+            )
+            messages = received.get("Messages", [])
+            if not messages:
+                continue
+            records = [
+                {
+                    "messageId": message["MessageId"],
+                    "receiptHandle": message["ReceiptHandle"],
+                    "body": message["Body"],
+                    "eventSourceARN": self._arn(url),
+                }
+                for message in messages
+            ]
+            failures = self.invoke("worker", {"Records": records})["batchItemFailures"]
+            kept = {failure["itemIdentifier"] for failure in failures}
+            for message in messages:
+                if message["MessageId"] not in kept:
+                    self.messages.delete_message(
+                        QueueUrl=url, ReceiptHandle=message["ReceiptHandle"]
+                    )
+
     def listen(self) -> None:
         """Let ministack feed the worker from the queues."""
         for url in self.queues.values():
@@ -295,7 +319,7 @@ class Deployment:
         """Remove what works by itself; rows and queues end with ministack."""
         for mapping in self._mappings:
             self.lambdas.delete_event_source_mapping(UUID=mapping)
-        for name in HANDLERS:
+        for name in self._functions:
             self.lambdas.delete_function(FunctionName=f"{self.prefix}-{name}")
         self.base.store.engine.close()
 

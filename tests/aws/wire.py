@@ -38,7 +38,7 @@ Bend: TypeAlias = Callable[[str, Sequence[Entry]], Sequence[Entry]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An HTTP request as it came."""
+    """An HTTP request as it came, with the names of its headers in lower case."""
 
     method: str
     path: str
@@ -115,6 +115,12 @@ class Wire:
         """Return how many calls a caller has made."""
         return self._counts.get(caller, 0)
 
+    def mend(self) -> None:
+        """Break, bend and hold nothing any more."""
+        self.breaks = self.bend = None
+        self.release.set()
+        self.held, self.holding, self.release = set(), threading.Event(), threading.Event()
+
     def close(self) -> None:
         """Close all doors."""
         self.release.set()
@@ -168,7 +174,7 @@ class Wire:
         if request.path.startswith(STARTED):
             self._started(request)
             return Answer(200, [], b"{}")
-        target = request.headers.get("X-Amz-Target", "")
+        target = request.headers.get("x-amz-target", "")
         if not target.startswith("DynamoDB_"):
             return forward(self.upstream, request)
         operation, asked = target.partition(".")[2], json.loads(request.body)
@@ -221,7 +227,7 @@ def _handler(
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            kept = {k: v for k, v in self.headers.items() if k.lower() not in _HOP}
+            kept = {k.lower(): v for k, v in self.headers.items() if k.lower() not in _HOP}
             request = Request(self.command, self.path, kept, body)
             try:
                 answer = serve(request)
