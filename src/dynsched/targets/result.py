@@ -156,6 +156,7 @@ def stopped(
     limit = {
         StopReason.SOFT_LIMIT: context.limits.soft,
         StopReason.HARD_LIMIT: context.limits.hard,
+        StopReason.FUNCTION_LIMIT: None,
     }
     if reason not in limit:
         return WasCancelled(reason=reason)
