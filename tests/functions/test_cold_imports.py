@@ -12,8 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 # Each would cost a cold start some tens of milliseconds; none has anything to do there.
 HEAVY = {
-    "asyncio", "boto3", "click", "flask", "htmx_flask", "pydantic", "s3transfer", "sqlite3", "textual",
-    "waitress", "werkzeug",
+    "asyncio", "boto3", "click", "flask", "htmx_flask", "pydantic", "s3transfer", "sqlite3",
+    "textual", "waitress", "werkzeug",
 }  # fmt: skip
 OURS = {
     "dynsched.cli", "dynsched.client", "dynsched.services.operations", "dynsched.services.views",
