@@ -22,6 +22,7 @@ from bench import (
     drain,
     floor,
     handed,
+    functions,
     idle,
     kinds,
     outage,
@@ -51,6 +52,7 @@ BENCHMARKS: Mapping[str, tuple[str, Callable[[Options], list[Figure]]]] = {
     "console": ("The terminal console over a store full of dead runs", console.measure),
     "triage": ("Looking at a store full of dead runs", triage.measure),
     "web": ("The web console without the store, and under fifty operators", web.measure),
+    "functions": ("Cold starts of the functions on AWS, from their zip", functions.measure),
     "idle": (f"Idle, {idle.JOBS:,} jobs stored for tomorrow", idle.measure),
 }
 

@@ -15,6 +15,7 @@ SRC = ROOT / "src"
 
 CONSOLES = {"dynsched_console", "dynsched_web", "flask", "htmx_flask", "textual"}
 AWS = {"boto3", "botocore"}
+AWS_STORAGE = tuple(f"dynsched.storage.{name}" for name in ("aws_client", "dynamodb", "sqs"))
 
 # Parts of the standard library that reach outside the process. (Types such as `random.Random` are
 # welcome; that nobody draws from the module itself is proved by tests/test_tidy.py.)
@@ -83,11 +84,7 @@ def test_importing_the_package_and_its_core_loads_no_framework() -> None:
 
 def test_services_and_sqlite_load_neither_aws_nor_consoles() -> None:
     """On one machine `dynsched up` never pays for the AWS client."""
-    storage = [
-        name
-        for name in modules_of("dynsched.storage")
-        if not name.startswith(("dynsched.storage.dynamodb", "dynsched.storage.sqs"))
-    ]
+    storage = [name for name in modules_of("dynsched.storage") if not name.startswith(AWS_STORAGE)]
     assert loaded_by([*modules_of("dynsched.services"), *storage]) & (CONSOLES | AWS) == set()
 
 

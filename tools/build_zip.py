@@ -86,11 +86,11 @@ def wheel_files(wheel: Path, services: Iterable[str]) -> Files:
         names = [name for name in archive.namelist() if _wanted(name, frozenset(services))]
         files = {name: archive.read(name) for name in names}
     if ENDPOINTS in files:
-        files[ENDPOINTS] = fewer_endpoints(files[ENDPOINTS], _prefixes(files))
+        files[ENDPOINTS] = fewer_endpoints(files[ENDPOINTS], prefixes(files))
     return files
 
 
-def _prefixes(files: Files) -> set[str]:
+def prefixes(files: Files) -> set[str]:
     """Return under which names the endpoints of the services lie whose data is taken."""
     models = [gzip.decompress(text) for name, text in files.items() if name.endswith(MODEL)]
     return {json.loads(text)["metadata"]["endpointPrefix"] for text in models}
@@ -161,12 +161,11 @@ def build(options: argparse.Namespace) -> tuple[Files, list[tuple[str, Files]]]:
     Raises:
         BuildFailed: something is missing or contradicts something else.
     """
-    platform = Platform(options.python, options.arch)
     services = (*SERVICES, *options.service)
     parts = [("dynsched", own_files())]
-    parts += [(_title(path), wheel_files(path, services)) for path in wheels(platform)]
+    parts += [(_title(path), wheel_files(path, services)) for path in wheels(options.platform)]
     if options.requirements is not None:
-        team = more_wheels(options.requirements, platform)
+        team = more_wheels(options.requirements, options.platform)
         parts += [(_title(path), wheel_files(path, services)) for path in team]
     if options.handlers is not None:
         parts.append((str(options.handlers), team_files(options.handlers)))
@@ -213,7 +212,9 @@ def read_options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--arch", choices=sorted(MACHINES), default="arm64")
     parser.add_argument("--python", default="3.13", metavar="VERSION", help="the functions' Python")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    options.platform = Platform(options.python, options.arch)
+    return options
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -17,7 +17,7 @@ import click
 
 from dynsched.cli.main import main as main_command
 from dynsched.domain.filters import AUDIT, JOBS, RUNS, TENANTS, WORKERS
-from dynsched.domain.lifecycle import MOVES, Move
+from dynsched.domain.moves import MOVES, Move
 from dynsched.domain.run import TERMINAL, RunState
 from dynsched.settings import Settings
 

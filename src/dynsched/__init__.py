@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynsched.domain.retry import ErrorRule, Jitter, RetryPolicy, RuleAction
 from dynsched.domain.target import CommandTarget, HandlerTarget, HttpTarget
+from dynsched.domain.target_aws import Invocation, LambdaTarget, SqsTarget
 from dynsched.targets.app import App
 from dynsched.targets.context import Cancelled, Context, Permanent, RetryAfter, Snooze
 from dynsched.version import VERSION
@@ -28,12 +29,15 @@ __all__ = [
     "ErrorRule",
     "HandlerTarget",
     "HttpTarget",
+    "Invocation",
     "Jitter",
+    "LambdaTarget",
     "Permanent",
     "RetryAfter",
     "RetryPolicy",
     "RuleAction",
     "Snooze",
+    "SqsTarget",
     "connect",
 ]
 

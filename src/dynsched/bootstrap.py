@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dynsched.services.workbench import Figures
     from dynsched.services.worker import Worker
     from dynsched.targets.app import App
+    from dynsched.targets.aws import AwsClients
     from dynsched.targets.runner import TargetRunner
 
 # Each `build_…` imports what it builds, and nobody waits for what he does not use: a function on
@@ -54,13 +55,18 @@ STORE_FORMS = "sqlite:///path.db or dynamodb://PREFIX?region=eu-west-1"
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What all services of a process share."""
+    """What all services of a process share.
+
+    Attributes:
+        region: where the store is, if that is on AWS and its URL says so.
+    """
 
     store: Store
     clock: Clock
     rng: Random
     settings: Settings
     locks: SessionLocks
+    region: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +197,13 @@ def open_base(
         engine, folder = open_engine(url)
     steady = SteadyEngine(engine, clock=clock, rng=rng)
     store = Store(steady, rng=rng, handoff=handoff or _handoff_of(url, clock))
-    return Base(store, clock, rng, settings, SessionLocks(folder))
+    return Base(store, clock, rng, settings, SessionLocks(folder), _region_of(url))
+
+
+def _region_of(url: str) -> str | None:
+    """Return the AWS region that a store URL names."""
+    parts = urlsplit(url)
+    return _options(url, parts.query).get("region") if parts.scheme == "dynamodb" else None
 
 
 def _handoff_of(url: str, clock: Clock) -> HandOff:
@@ -300,7 +312,14 @@ def build_reaper(base: Base, *, name: str | None = None) -> Reaper:
 
     # Not of the random source: a worker has a reaper too, and its name says nothing to anybody.
     name = name or f"{socket.gethostname()[:40]}-{os.getpid()}-{base.store.token()}"
-    return Reaper(base.store, clock=base.clock, settings=base.settings, locks=base.locks, name=name)
+    return Reaper(
+        base.store,
+        clock=base.clock,
+        rng=base.rng,
+        settings=base.settings,
+        locks=base.locks,
+        name=name,
+    )
 
 
 def build_health(base: Base) -> HealthReader:
@@ -330,18 +349,26 @@ def build_worker(
     queues: Sequence[str] = ("main",),
     allow_commands: bool = False,
     slots: Slots | None = None,
+    aws: AwsClients | None = None,
 ) -> WorkerParts:
-    """Return a worker; without `slots` its handlers run on threads."""
+    """Return a worker; without `slots` its handlers run on threads.
+
+    Args:
+        base: the store.
+        app: its handlers; None for none.
+        queues: that it serves.
+        allow_commands: whether it may run shell commands.
+        slots: where handlers run.
+        aws: clients for Lambda and SQS targets; None makes them when needed.
+    """
     from dynsched.services.hand import Hand  # noqa: PLC0415
     from dynsched.services.session import SessionKeeper  # noqa: PLC0415
     from dynsched.services.slots import ThreadSlots  # noqa: PLC0415
     from dynsched.services.worker import Worker  # noqa: PLC0415
-    from dynsched.targets.runner import TargetRunner  # noqa: PLC0415
 
     for name in queues:
         check_name(name, "--queue")
-    runner = TargetRunner(app, allow_commands=allow_commands, clock=base.clock)
-    hand = Hand()
+    runner, hand = _runner(base, app, allow_commands=allow_commands, aws=aws), Hand()
     keeper = SessionKeeper(
         base.store,
         clock=base.clock,
@@ -364,6 +391,16 @@ def build_worker(
         queues=queues,
     )
     return WorkerParts(worker, keeper, runner)
+
+
+def _runner(
+    base: Base, app: App | None, *, allow_commands: bool, aws: AwsClients | None
+) -> TargetRunner:
+    from dynsched.targets.runner import TargetRunner  # noqa: PLC0415
+
+    return TargetRunner(
+        app, allow_commands=allow_commands, clock=base.clock, aws=aws, region=base.region
+    )
 
 
 def _identity(
@@ -389,6 +426,7 @@ def build_message_worker(
     allow_commands: bool = False,
     slots: Slots | None = None,
     figures: Figures | None = None,
+    aws: AwsClients | None = None,
 ) -> MessageWorker:
     """Return a worker that is handed messages; without `slots` its handlers run on threads.
 
@@ -398,17 +436,17 @@ def build_message_worker(
         allow_commands: whether shell commands may be run.
         slots: where handlers run.
         figures: is told what the worker does, to count it.
+        aws: clients for Lambda and SQS targets; None makes them when needed.
     """
     from dynsched.services.message_worker import MessageWorker  # noqa: PLC0415
     from dynsched.services.slots import ThreadSlots  # noqa: PLC0415
-    from dynsched.targets.runner import TargetRunner  # noqa: PLC0415
 
     return MessageWorker(
         base.store,
         clock=base.clock,
         rng=base.rng,
         settings=base.settings,
-        runner=TargetRunner(app, allow_commands=allow_commands, clock=base.clock),
+        runner=_runner(base, app, allow_commands=allow_commands, aws=aws),
         slots=slots or ThreadSlots(base.settings.slots),
         figures=figures,
     )

@@ -7,10 +7,11 @@ dynsched.connect().enqueue("send_mail", {"to": "a@example.org"})
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dynsched.bootstrap import Base, build_operations, open_base
 from dynsched.domain.job import CatchUp, Job, Overlap, Policies, Priority
@@ -18,7 +19,9 @@ from dynsched.domain.payload import Json
 from dynsched.domain.recurrence import Schedule
 from dynsched.domain.run import Run
 from dynsched.domain.target import HandlerTarget
-from dynsched.errors import AlreadyExists, InvalidInput, NotFound
+from dynsched.errors import AlreadyExists, Conflict, Forbidden, InvalidInput, NotFound
+from dynsched.services.callbacks import Answer
+from dynsched.services.function_work import Work, answer_of, read_event
 from dynsched.services.operations import Operations
 from dynsched.services.specs import (
     CronSpec,
@@ -93,6 +96,78 @@ class Client:
             return self.operations.enqueue_many(job_id, payloads)
 
         return self._with_job(tenant, name, enqueue)
+
+    def complete_run(self, run_id: str, token: str, output: Json = None) -> Run:
+        """Report that the work of a run is done that was handed over.
+
+        Args:
+            run_id: the run, `run_id` of the envelope's `dynsched`.
+            token: `token` of the same.
+            output: JSON values that are kept with the run, at most 4 KB.
+
+        Raises:
+            Forbidden: the token is not of the run's present attempt.
+            Conflict: the run was answered or called off, or its wait is over.
+        """
+        return self.operations.answer_run(run_id, token, Answer.done(output))
+
+    def fail_run(
+        self,
+        run_id: str,
+        token: str,
+        error_type: str,
+        message: str = "",
+        *,
+        trace: str = "",
+        permanent: bool = False,
+        retry_after: timedelta | None = None,
+    ) -> Run:
+        """Report that the work of a run has failed that was handed over.
+
+        Args:
+            run_id: the run, `run_id` of the envelope's `dynsched`.
+            token: `token` of the same.
+            error_type: a name such as an exception's.
+            message: one line.
+            trace: where; its end is kept.
+            permanent: no try can succeed: the run is dead.
+            retry_after: the shortest time until the next try.
+
+        Raises:
+            Forbidden: the token is not of the run's present attempt.
+            Conflict: the run was answered or called off, or its wait is over.
+            InvalidInput: a value is wrong.
+        """
+        answer = Answer.failed(
+            error_type, message, trace=trace, permanent=permanent, retry_after=retry_after
+        )
+        return self.operations.answer_run(run_id, token, answer)
+
+    @contextmanager
+    def callback(self, event: Mapping[str, Any]) -> Iterator[Work]:
+        """Answer for the function that was given the event, by how the block ends.
+
+        The block sets `output` of what it is given. An exception is reported as the attempt's
+        failure and goes no further, as Lambda would invoke the function again; `Permanent` buries
+        the run. An answer that comes too late is only logged, for the same reason.
+
+        Args:
+            event: as the function got it from a job whose invocation is `callback`.
+
+        Raises:
+            InvalidInput: it is no such event.
+            StoreError: the answer could not be written.
+        """
+        work = read_event(event)
+        try:
+            yield work
+            answer = Answer.done(work.output)
+        except Exception as error:  # noqa: BLE001  # whatever the function raises is its failure
+            answer = answer_of(error)
+        try:
+            self.operations.answer_run(work.run_id, work.token, answer)
+        except (Conflict, Forbidden) as refusal:
+            log.warning("run %s: the answer is not taken: %s", work.run_id, refusal)
 
     def declare(self) -> list[Job]:
         """Make the jobs whose handlers declare a schedule, unless they exist; return the new ones.

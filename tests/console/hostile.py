@@ -12,7 +12,8 @@ from rich.cells import cell_len
 from dynsched.domain.access import Action, Role
 from dynsched.domain.audit import AuditEntry, AuditOutcome
 from dynsched.domain.job import Job, JobState
-from dynsched.domain.lifecycle import Event, Transition
+from dynsched.domain.lifecycle import Transition
+from dynsched.domain.moves import Event
 from dynsched.domain.retry import RetryPolicy
 from dynsched.domain.run import Run
 from dynsched.domain.target import HandlerTarget

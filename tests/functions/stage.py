@@ -238,7 +238,6 @@ class Stage:
                     id=one.message_id,
                     body=one.body,
                     receipt=one.receipt,
-                    queue_url=one.queue_url,
                     sent_at=one.sent_at,
                 )
                 for one in messages

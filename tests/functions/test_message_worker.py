@@ -9,12 +9,16 @@ from datetime import timedelta
 
 import pytest
 
+from dynsched.bootstrap import build_message_worker, build_reaper, open_base
 from dynsched.domain import lifecycle
 from dynsched.domain.job import Job, JobState, Overlap
 from dynsched.domain.minutes import summed
 from dynsched.domain.run import Run, RunKey, RunKind, RunState
 from dynsched.services.message_worker import Message
+from dynsched.settings import Settings
 from dynsched.storage.runs import RunApplied
+from dynsched.targets.app import App
+from dynsched.targets.context import AnyContext
 from dynsched.targets.stop import StopReason
 from tests.functions.stage import HeldSlots, OneThread, Stage, message_about
 
@@ -397,3 +401,66 @@ def paused(stage: Stage, job: Job) -> bool:
     found = stage.store.jobs.get(job.job_id)
     assert found is not None
     return found.state is JobState.PAUSED
+
+
+# time limits and a sandbox that thaws
+
+
+def test_a_handler_that_ignores_its_time_limit_has_failed(stage: Stage) -> None:
+    """It is given up a second after the limit, long before the invocation ends."""
+    run = stage.run(timeout=timedelta(seconds=30))
+    slots = HeldSlots()
+    worker = stage.worker(slots)
+
+    def limit() -> None:
+        (item,) = worker._exits.running()
+        item.stop.set(StopReason.HARD_LIMIT)  # as the runner's watch does
+
+    stage.clock.after(30, limit)
+    began = stage.clock.now()
+    (fate,) = stage.work(worker, stage.receive(), lasts=timedelta(minutes=10))
+    after = stage.now(run)
+    assert (fate.keep, after.spent, after.losses) == (False, 1, 0)
+    assert after.error.startswith("TimeLimit")
+    assert stage.clock.now() - began < timedelta(seconds=35)
+
+
+def test_a_handler_whose_sandbox_was_frozen_past_its_end_is_told_that_it_lost(
+    stage: Stage,
+) -> None:
+    """It wakes when the reaper has returned the run: whatever it reports is refused."""
+    run = stage.run()
+    slots = HeldSlots()
+    reaper = build_reaper(stage.base())
+
+    def frozen() -> None:
+        stage.clock.step(seconds=120)
+        assert reaper.sweep().returned == 1
+
+    stage.clock.after(5, frozen)
+    (fate,) = stage.work(stage.worker(slots), stage.receive())
+    after = stage.now(run)
+    assert (fate.keep, after.state, after.losses) == (False, RunState.READY, 1)
+    slots.release()
+    assert stage.calls == []
+
+
+def test_a_real_time_limit_ends_a_handler_that_listens(stage: Stage) -> None:
+    """By the machine's clock: the watch, the thread and the wait are the real ones."""
+    app = App()
+
+    @app.job("ok")
+    def _ok(ctx: AnyContext) -> None:
+        assert ctx.stop.wait(10)
+        ctx.raise_if_cancelled()
+
+    run = stage.run(timeout=timedelta(seconds=0.3), soft_timeout=timedelta(seconds=0.2))
+    (kept,) = stage.receive()
+    base = open_base(
+        engine=stage.engine, handoff=stage.messages, settings=Settings(), environment={}
+    )
+    worker = build_message_worker(base, app)
+    ends_at = base.clock.now() + timedelta(minutes=1)
+    message = Message(id=kept.message_id, body=kept.body)
+    (fate,) = worker.work([message], ends_at=ends_at, invocation="i")
+    assert (fate.keep, stage.now(run).spent) == (False, 1)

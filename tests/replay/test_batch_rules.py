@@ -15,6 +15,7 @@ from dynsched.domain import lifecycle
 from dynsched.domain.batch import Batch, breaker_trips, canary_says, counted, needs_of
 from dynsched.domain.batch_entry import Fates, Mark, entry_of, fate_of, judge, merged
 from dynsched.domain.job import JobState, Priority
+from dynsched.domain.moves import Event
 from dynsched.domain.run import Run, RunState
 from dynsched.storage.batches import decode_batch, encode_batch
 from dynsched.storage.engine import Key, Row, Table
@@ -86,7 +87,7 @@ def test_a_pull_back_undoes_a_move(losses: int) -> None:
         name for name, value in vars(before).items() if getattr(move.after, name) != value
     } <= differ
     assert move.after.losses == (0 if losses == 1 else losses)
-    assert event_of(ready, move.after) is lifecycle.Event.PULL_BACK
+    assert event_of(ready, move.after) is Event.PULL_BACK
 
 
 def test_whoever_moved_an_entry_knows_best() -> None:

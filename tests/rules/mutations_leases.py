@@ -13,7 +13,7 @@ UNJUDGED = Edit(
 LEASES = (
     Mutation(
         "lamclosed",
-        (Edit("services/fixed_leases.py", ", before=times.horizon)", ")"), UNJUDGED),
+        (Edit("services/lease_ends.py", ", before=times.horizon)", ")"), UNJUDGED),
         ("test_a_run_is_returned_a_margin_after_its_own_end_and_not_before",),
     ),
     Mutation(
@@ -43,8 +43,8 @@ LEASES = (
     cut(
         "lamsweep",
         "services/sweep.py",
-        "if over and self._give_back(run, session, now) and",
-        "if False and",
+        "elif self._give_back(run, session, now) and",
+        "elif False and",
         "test_the_daily_sweep_returns_a_run_whose_lease_has_ended",
     ),
 )

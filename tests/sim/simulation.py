@@ -26,6 +26,7 @@ from dynsched.bootstrap import (
     build_worker,
     init_store,
     open_base,
+    prepare_store,
 )
 from dynsched.domain.run import Run
 from dynsched.errors import DynschedError
@@ -41,8 +42,10 @@ from dynsched.targets.runner import TargetRunner
 from dynsched.testing.checker import check_history, check_rest, check_rows
 from dynsched.testing.faults import Call, Fault, FaultyEngine, LaggingEngine
 from dynsched.testing.history import History, RecordingEngine
+from dynsched.testing.messages import MemoryHandOff
 from dynsched.testing.trail import ATTEMPTS, read_trail
 from tests.sim.baton import Baton, Killed, Life
+from tests.sim.functions import QUEUES, Function, messages_of
 from tests.sim.operator import CAPPED, Operator, first_jobs
 from tests.sim.simtime import SimClock
 from tests.sim.weather import Weather, weather_of
@@ -139,6 +142,7 @@ class Town:
     recorder: RecordingEngine
     shared: LaggingEngine
     weather: Weather
+    messages: MemoryHandOff
     troubled: bool = True
     ending: bool = False
     processes: int = 0
@@ -158,7 +162,7 @@ class Town:
         shared = LaggingEngine(
             recorder, clock=SimClock(baton, 0.0), lag_s=rng.choice(weather.lag_s)
         )
-        town = cls(seed, rng, baton, recorder, shared, weather)
+        town = cls(seed, rng, baton, recorder, shared, weather, messages_of(baton, rng))
         base = town.base(shared, 0.0)
         init_store(
             base,
@@ -167,6 +171,7 @@ class Town:
             lanes=rng.choice([1, 2, 3]),
             spread=rng.choice([1, 2]),
         )
+        prepare_store(base, look_ahead=_s(10), shards=1, lanes=1, message_queues=QUEUES)
         return town
 
     def base(self, engine: LaggingEngine | SimEngine, skew_s: float) -> Base:
@@ -178,6 +183,7 @@ class Town:
             clock=SimClock(self.baton, skew_s),
             rng=Random(self.seed * 1_000 + self.processes),
             settings=SETTINGS,
+            handoff=self.messages,
         )
 
     def strike(self, life: Life) -> None:
@@ -213,6 +219,7 @@ class Town:
         kinds = (
             [self._dispatcher] * 2
             + [self._worker] * self.rng.choice([2, 3])
+            + [self._function] * self.rng.choice([0, 2, 4])
             + [self._reaper] * 2
             + [self._operator]
         )
@@ -288,6 +295,13 @@ class Town:
         self.baton.spawn(life, beat)
         self.baton.spawn(life, self._watch_limits(parts.runner))
 
+    def _function(self, life: Life) -> None:
+        base = self._open(life)
+        function = Function(self, life, base, SimSlots(self, life))
+        self.baton.spawn(life, function.serve)
+        self.baton.spawn(life, function.end_in_time)
+        self.baton.spawn(life, self._watch_limits(function.runner))
+
     def _watch_limits(self, runner: TargetRunner) -> Callable[[], None]:
         """Return an actor that does what the runner's own thread does in real time."""
         watch = runner._watch
@@ -348,6 +362,7 @@ class Town:
             self.shared.lag_s = self.rng.choice(self.weather.lag_s)
             self.baton.run(self.weather.trouble_s / 10)
         self.troubled = False
+        self.messages.loss = self.messages.doubling = 0.0
         for life in self.lives.values():
             life.frozen_until_s = min(life.frozen_until_s, self.baton.now_s + 2.0)
         self.baton.run(CALM_S)

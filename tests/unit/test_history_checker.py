@@ -12,6 +12,7 @@ import pytest
 from dynsched.domain import lifecycle
 from dynsched.domain.job import Overlap, SkipReason, Span
 from dynsched.domain.lifecycle import Transition
+from dynsched.domain.moves import Event
 from dynsched.domain.run import Run, RunKind, RunState
 from dynsched.storage.control import Tenant
 from dynsched.storage.engine import Delete, Replace, Table
@@ -78,7 +79,7 @@ class Past:
     def force(self, run: Run, **fields: object) -> Run:
         """Write a row that no move leads to."""
         after = replace(run, version=run.version + 1, **fields)  # type: ignore[arg-type]
-        return self.apply(Transition(lifecycle.Event.CLAIM, run, after))
+        return self.apply(Transition(Event.CLAIM, run, after))
 
     def claim(self, run: Run, session: str = "s") -> Run:
         """Claim a run."""

@@ -10,7 +10,8 @@ import pytest
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import EPOCH
 from dynsched.domain.job import Priority
-from dynsched.domain.lifecycle import BY_EVENT, MOVES, Event, Transition
+from dynsched.domain.lifecycle import Transition
+from dynsched.domain.moves import BY_EVENT, MOVES, Event
 from dynsched.domain.run import TERMINAL, Run, RunState
 from dynsched.errors import IllegalTransition
 from dynsched.testing.moves import event_of
@@ -26,6 +27,9 @@ MAKE: dict[Event, Callable[[Run], Transition]] = {
     Event.SUCCEED: lambda run: lifecycle.succeed(run, started_at=STARTED, now=NOW),
     Event.SNOOZE: lambda run: lifecycle.snooze(
         run, started_at=STARTED, now=NOW, until=LATER, look_ahead=AHEAD
+    ),
+    Event.HAND_OVER: lambda run: lifecycle.hand_over(
+        run, session="~callback:1", started_at=STARTED, ends_at=LATER, callback="digest"
     ),
     Event.RETRY: lambda run: retry(run, LATER),
     Event.BURY: lambda run: buried(run, started_at=STARTED),

@@ -17,8 +17,11 @@ from dynsched.domain.target import (
     check_target_payload,
     target_from_body,
 )
+from dynsched.domain.target_aws import Invocation, LambdaTarget, SqsTarget
 from dynsched.errors import InvalidInput
 
+ARN = "arn:aws:lambda:eu-west-1:123456789012:function:report"
+QUEUE = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"
 URL = "https://example.org:8443/hook?key=secret#x"
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 WORD = st.text("abcXYZ019", min_size=1, max_size=8)
@@ -42,15 +45,31 @@ COMMANDS = st.builds(
     user=st.none() | WORD,
     cwd=st.none() | st.just("/srv"),
 )
+LAMBDAS = st.one_of(
+    st.builds(
+        LambdaTarget,
+        st.sampled_from(["report", "report:live", ARN, f"{ARN}:7"]),
+        invocation=st.sampled_from([Invocation.SYNC, Invocation.ASYNC]),
+        body=st.none() | st.just('{"a": {payload.a}}'),
+    ),
+    st.builds(LambdaTarget, st.just(ARN), invocation=st.just(Invocation.CALLBACK)),
+)
+QUEUES = st.builds(
+    SqsTarget,
+    st.sampled_from([QUEUE, f"{QUEUE}.fifo", "http://127.0.0.1:4566/000000000000/q"]),
+    group=st.none() | st.just("a-b.c/7"),
+    body=st.none() | st.just("id {payload.a}"),
+)
+TARGETS = HANDLERS | HTTP | COMMANDS | LAMBDAS | QUEUES
 
 
-@given(HANDLERS | HTTP | COMMANDS)
+@given(TARGETS)
 def test_a_target_survives_its_body(target: Target) -> None:
     """What is stored is what was declared."""
     assert target_from_body(target.to_body()) == target
 
 
-@given(HANDLERS | HTTP | COMMANDS)
+@given(TARGETS)
 def test_a_description_is_one_short_printable_line(target: Target) -> None:
     """Listings show it beside other columns."""
     line = target.describe()
@@ -154,6 +173,20 @@ def test_headers_that_could_deceive_are_refused(headers: dict[str, str], told: s
         (lambda: CommandTarget("a", shell="bash"), "shell"),  # noqa: S604  # a field of ours
         (lambda: CommandTarget("a", cwd="srv"), "cwd"),
         (lambda: CommandTarget("a", user="a b"), "user"),
+        (lambda: LambdaTarget(""), "function"),
+        (lambda: LambdaTarget("my report"), "function"),
+        (lambda: LambdaTarget("arn:aws:lambda:eu-west-1:12:function:report"), "function"),
+        (lambda: LambdaTarget("arn:aws:sqs:eu-west-1:123456789012:orders"), "function"),
+        (lambda: LambdaTarget("f", body="{payload.a"), "body"),
+        (lambda: LambdaTarget("f", invocation=Invocation.CALLBACK, body="{payload}"), "body"),
+        (lambda: SqsTarget("orders"), "queue_url"),
+        (lambda: SqsTarget("https://user:pw@sqs.eu-west-1.amazonaws.com/123456789012/q"), "queue"),
+        (lambda: SqsTarget("https://sqs.eu-west-1.amazonaws.com/q"), "queue_url"),
+        (lambda: SqsTarget(f"{QUEUE}?a=1"), "queue_url"),
+        (lambda: SqsTarget("http://host:99999/123456789012/q"), "queue_url"),
+        (lambda: SqsTarget(QUEUE, group="a b"), "group"),
+        (lambda: SqsTarget(QUEUE, group="x" * 129), "group"),
+        (lambda: SqsTarget(QUEUE, body=""), "body"),
     ],
 )
 def test_a_wrong_field_is_named(make: Callable[[], Target], field: str) -> None:
@@ -182,6 +215,9 @@ def test_a_method_may_be_written_in_small_letters(method: str) -> None:
         {"kind": "http", "url": URL, "retry": ["a"]},
         {"kind": "http", "url": URL, "retry": 1},
         {"kind": "command", "command": "a", "cwd": None},
+        {"kind": "lambda", "function": "f", "invocation": "later"},
+        {"kind": "lambda", "name": "f"},
+        {"kind": "sqs", "url": QUEUE, "delay": 7},
     ],
 )
 def test_a_body_that_is_no_target_is_refused(body: dict[str, object]) -> None:
@@ -197,3 +233,30 @@ def test_a_payload_that_lacks_what_the_template_names_is_refused() -> None:
     check_target_payload(HandlerTarget("a"), None)
     with pytest.raises(InvalidInput, match=r"^payload\.order\.id: "):
         check_target_payload(target, {"order": 7})
+
+
+@pytest.mark.parametrize(
+    ("target", "region"),
+    [
+        (LambdaTarget("report"), None),
+        (LambdaTarget(f"{ARN}:live"), "eu-west-1"),
+        (
+            LambdaTarget("arn:aws-us-gov:lambda:us-gov-west-1:123456789012:function:f"),
+            "us-gov-west-1",
+        ),
+        (SqsTarget(QUEUE), "eu-west-1"),
+        (SqsTarget("https://eu-west-2.queue.amazonaws.com/123456789012/q"), "eu-west-2"),
+        (SqsTarget("https://sqs-fips.us-east-1.amazonaws.com/123456789012/q"), "us-east-1"),
+        (SqsTarget("https://sqs.cn-north-1.amazonaws.com.cn/123456789012/q"), "cn-north-1"),
+        (
+            SqsTarget("https://vpce-1a-2b.sqs.eu-west-1.vpce.amazonaws.com/123456789012/q"),
+            "eu-west-1",
+        ),
+        (SqsTarget("http://localhost:4566/000000000000/q"), None),
+    ],
+)
+def test_the_region_is_what_the_name_says(
+    target: LambdaTarget | SqsTarget, region: str | None
+) -> None:
+    """A worker elsewhere asks where the function or queue is."""
+    assert target.region == region

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from dynsched.bootstrap import build_operations, build_stepper, build_worker, init_store, open_base
+from dynsched.domain import lifecycle
 from dynsched.domain.access import Access, Role
 from dynsched.domain.audit import AuditEntry
 from dynsched.domain.batch import Batch
@@ -16,11 +17,17 @@ from dynsched.domain.job import Priority
 from dynsched.domain.retry import RetryPolicy
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import HandlerTarget
+from dynsched.domain.target_aws import Invocation, LambdaTarget
+from dynsched.services.callbacks import Answer, Handover
+from dynsched.services.hand import InHand
 from dynsched.services.operations import Operations
 from dynsched.services.slots import InlineSlots
 from dynsched.services.specs import CronSpec, JobSpec, default_policies
 from dynsched.storage.engine import Engine, Row, Table
+from dynsched.storage.runs import RunApplied
 from dynsched.targets.app import App
+from dynsched.targets.stop import Stop
+from dynsched.targets.ticket import Ticket
 from dynsched.testing import SettableClock, memory_store
 
 TENANT = "acme"
@@ -52,6 +59,7 @@ class Scene:
         self.owner.pause(self.paused.job_id, reason="holiday")
         self.dead, self.hidden = self._kill(), self._kill()
         self.owner.discard(self.hidden.run_id)
+        self.handed, self.handed_token = self._hand_over()
         self.ready = self.owner.enqueue(self.active.job_id, delay=timedelta(days=1))
         self.draft, self.running, self.resting, self.over = (self._batch() for _ in range(4))
         self.owner.confirm_replay(self.over.batch_id)
@@ -89,6 +97,18 @@ class Scene:
         dead = self.owner.get_run(run.run_id)
         assert dead.state is RunState.DEAD
         return dead
+
+    def _hand_over(self) -> tuple[Run, str]:
+        spec = replace(self.spec("calls"), target=LambdaTarget("f", invocation=Invocation.CALLBACK))
+        job = self.owner.create(spec)
+        made, now = self.owner.enqueue(job.job_id), self.clock.now()
+        outcome = self.base.store.runs.apply(lifecycle.claim(made, session="s1", now=now))
+        assert isinstance(outcome, RunApplied)
+        item = InHand(outcome.run, "s1", Stop(), job=job, started_at=now)
+        handover = Handover(self.base.store, clock=self.clock, rng=Random(3))
+        ticket = handover.hand_over(item)
+        assert isinstance(ticket, Ticket)
+        return item.run, ticket.token
 
     def operations(self, access: Access, engine: Engine | None = None) -> Operations:
         """Return the verbs for an actor; through another connection if one is given."""
@@ -191,6 +211,17 @@ CALLS: dict[str, Call] = {
         lambda verbs, scene: verbs.cancel(scene.ready.run_id, reason=REASON),
         _run("ready"),
         lambda verbs, scene: verbs.cancel(scene.dead.run_id),
+    ),
+    "answer_run": Call(
+        lambda verbs, scene: verbs.answer_run(
+            scene.handed.run_id, scene.handed_token, Answer.done()
+        ),
+        _run("handed"),
+    ),
+    "end_run": Call(
+        lambda verbs, scene: verbs.end_run(scene.handed.run_id, Answer.done(), reason=REASON),
+        _run("handed"),
+        lambda verbs, scene: verbs.end_run(scene.ready.run_id, Answer.done()),
     ),
     "replay": Call(
         lambda verbs, scene: verbs.replay(scene.dead.run_id, reason=REASON),

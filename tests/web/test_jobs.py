@@ -190,3 +190,46 @@ def test_the_strip_of_a_job_shows_past_and_coming_occurrences() -> None:
         assert page.count('class="box coming"') >= 9
         (link, *_) = re.findall(r'class="box coming" href="([^"]+)"', page)
         assert stage.visitor().get(link.replace("&amp;", "&")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (
+            {"does": "lambda", "function": "report", "invocation": "callback"},
+            "lambda report (callback)",
+        ),
+        (
+            {
+                "does": "sqs",
+                "queue_url": "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo",
+                "group": "g",
+                "body": "order {payload.who}",
+            },
+            "sqs orders.fifo",
+        ),
+    ],
+)
+def test_a_job_on_aws_is_made_by_the_form_and_stays_as_it_is(
+    typed: dict[str, str], told: str
+) -> None:
+    """An edit of something else leaves all of its target."""
+    with staged() as stage:
+        job_id = made(stage, **typed)
+        target = stage.operations.get_job(job_id).target
+        assert target is not None
+        assert target.describe() == told
+        ada = stage.visitor()
+        fields = fields_on(ada.get(f"/jobs/{job_id}/edit").text)
+        assert ada.post(f"/jobs/{job_id}/edit", **{**fields, "queue": "slow"}).status_code == 303
+        job = stage.operations.get_job(job_id)
+        assert (job.queue, job.target) == ("slow", target)
+
+
+def test_an_invocation_that_is_unknown_is_told_at_its_field() -> None:
+    """Nobody can choose one, but anybody can send one."""
+    with staged() as stage:
+        wrong = {"does": "lambda", "function": "f", "invocation": "later"}
+        answer = stage.visitor().post("/jobs", **{**NEW, **wrong})
+        assert answer.status_code == 422
+        assert "invocation:" in answer.text

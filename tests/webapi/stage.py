@@ -128,6 +128,9 @@ EXAMPLES: Mapping[str, Example] = {
     "get_run": _DEAD,
     "why_run": _DEAD,
     "cancel_run": Example(lambda scene: scene.ready.run_id, REASON),
+    "answer_run": Example(
+        lambda scene: scene.handed.run_id, {"outcome": "done", "output": {"rows": 3}, **REASON}
+    ),
     "replay_run": Example(_DEAD.path, REASON),
     "replay_run_as_new": Example(_DEAD.path, REASON),
     "replay_run_edited": Example(_DEAD.path, {"payload": {"order": 9}, **REASON}),

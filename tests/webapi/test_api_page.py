@@ -28,7 +28,7 @@ class Curl:
     """As much of curl as the page uses: -s -G -X -H -d --data-urlencode URL."""
 
     def __init__(self, typed: str, variables: dict[str, str]) -> None:
-        for name, value in variables.items():
+        for name, value in sorted(variables.items(), reverse=True):  # RUNTOKEN before RUN
             typed = typed.replace(f"${name}", value)
         assert "$" not in typed, typed
         words = iter(shlex.split(typed))
@@ -69,6 +69,7 @@ def test_every_request_on_the_page_succeeds_in_its_order_and_most_routes_are_the
     stage, called = Stage(), set()
     scene = stage.scene
     variables = {"API": BASE, "TOKEN": stage.tokens["admin"], "RUN": scene.dead.run_id}
+    variables |= {"HANDED": scene.handed.run_id, "RUNTOKEN": scene.handed_token}
     for typed in commands():
         curl = Curl(typed, variables)
         answer = stage(

@@ -185,6 +185,7 @@ def test_a_list_of_one_tenant_goes_on_past_what_is_others(stage: Stage) -> None:
 
 def test_a_refusal_and_a_change_are_in_the_audit_under_the_tokens_name(stage: Stage) -> None:
     """Through the door `api`."""
+    stage.scene.clock.step(seconds=1)  # entries of one millisecond lie in no order
     stage.call("discard_run", who="viewer")
     entry = stage.get("/audit", filter="actor:viewer via:api outcome:refused", limit=1)["items"][0]
     assert (entry["action"], entry["role"]) == ("run.discard", "viewer")
@@ -238,3 +239,41 @@ def test_a_name_in_another_tenant_is_no_way_around_the_scope(stage: Stage) -> No
         page = stage.get(path, who="stranger", filter=f"tenant:{TENANT}")
         assert page["items"] == []
     assert PAGING.keys() <= BY_NAME["list_jobs"].query.keys()
+
+
+def test_a_runs_own_token_ends_it_without_another() -> None:
+    """A function needs no token of the API, and no operator's rights."""
+    stage = Stage()
+    path = f"/runs/{stage.scene.handed.run_id}/outcome"
+    body = {"token": stage.scene.handed_token, "outcome": "failed", "error_type": "Oops"}
+    answer = stage("POST", path, who=None, json=body)
+    assert (answer.status_code, answer.json and answer.json["error"]) == (200, "Oops: ")
+    again = problem(stage("POST", path, who=None, json=body), 409)
+    assert "has been answered or called off" in again["detail"]
+
+
+def test_a_wrong_run_token_is_refused_and_counted_as_any_wrong_token() -> None:
+    """It tells nothing of the run, and an address cannot go on guessing."""
+    stage = Stage(limits=Limits(failures_max=3, failures_period=timedelta(seconds=60)))
+    path = f"/runs/{stage.scene.handed.run_id}/outcome"
+    for _ in range(3):
+        problem(stage("POST", path, who=None, json={"token": "0" * 64, "outcome": "done"}), 403)
+    good = {"token": stage.scene.handed_token, "outcome": "done"}
+    problem(stage("POST", path, who=None, json=good), 429)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"outcome": "done", "message": "well"}, "message"),
+        ({"outcome": "failed", "output": 1}, "output"),
+        ({"outcome": "failed", "permanent": True, "retry_after_s": 1}, "retry_after_s"),
+        ({"outcome": "failed", "error_type": ""}, "error_type"),
+    ],
+)
+def test_an_outcome_that_contradicts_itself_names_the_field(
+    stage: Stage, body: dict[str, Any], field: str
+) -> None:
+    """Before anything is written."""
+    path = f"/runs/{stage.scene.handed.run_id}/outcome"
+    assert problem(stage("POST", path, json=body), 422)["field"] == field

@@ -13,6 +13,7 @@ from dynsched.domain.job import CatchUp, Overlap, Policies, Priority
 from dynsched.domain.payload import Json, parse_payload
 from dynsched.domain.recurrence import Cron, Interval, Once, Schedule
 from dynsched.domain.target import METHODS, CommandTarget, HandlerTarget, HttpTarget, Target
+from dynsched.domain.target_aws import Invocation, LambdaTarget, SqsTarget, invocation_of
 from dynsched.domain.zone_changes import zone_clock
 from dynsched.errors import InvalidInput
 from dynsched.services.job_views import JobDetail
@@ -29,7 +30,10 @@ from dynsched_web.forms import Form
 from dynsched_web.showing import pretty
 
 SCHEDULE = ("kind", "expr", "tz", "dst", "every", "at")
-TARGET = ("does", "handler", "url", "method", "headers", "command")
+TARGET = (
+    "does", "handler", "url", "method", "headers", "command", "function", "invocation", "queue_url",
+    "group", "body",
+)  # fmt: skip
 POLICIES = ("timeout", "max_attempts", "catch_up", "overlap")
 KINDS = {
     "cron": "by a cron expression",
@@ -41,6 +45,8 @@ DOES = {
     "handler": "a Python handler",
     "http": "an HTTP request",
     "command": "a shell command",
+    "lambda": "a Lambda function",
+    "sqs": "a message to an SQS queue",
 }
 COMING = 10
 DEFAULTS: Mapping[str, str] = {
@@ -52,6 +58,7 @@ DEFAULTS: Mapping[str, str] = {
     "dst": "vixie",
     "does": "handler",
     "method": "POST",
+    "invocation": Invocation.SYNC.value,
     "timeout": "1h",
     "max_attempts": "",
     "catch_up": CatchUp.LATEST.value,
@@ -62,6 +69,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "catch_up": tuple(one.value for one in CatchUp),
     "overlap": tuple(one.value for one in Overlap),
     "method": METHODS,
+    "invocation": tuple(Invocation),
     "dst": ("vixie", "skip", "both"),
 }
 
@@ -137,9 +145,16 @@ def _schedule_fields(schedule: Schedule | None) -> dict[str, str]:
 def _target_fields(target: Target | None) -> dict[str, str]:
     if isinstance(target, HttpTarget):
         headers = "\n".join(f"{name}: {value}" for name, value in target.headers.items())
-        return {"does": "http", "url": target.url, "method": target.method, "headers": headers}
+        fields = {"does": "http", "url": target.url, "method": target.method, "headers": headers}
+        return {**fields, "body": target.body or ""}
     if isinstance(target, CommandTarget):
         return {"does": "command", "command": target.command}
+    if isinstance(target, LambdaTarget):
+        fields = {"does": "lambda", "function": target.function, "body": target.body or ""}
+        return {**fields, "invocation": target.invocation.value}
+    if isinstance(target, SqsTarget):
+        fields = {"does": "sqs", "queue_url": target.queue_url, "body": target.body or ""}
+        return {**fields, "group": target.group or ""}
     return {"does": "handler", "handler": target.name if target is not None else ""}
 
 
@@ -178,15 +193,21 @@ def target_of(form: Form) -> Target:
     Raises:
         InvalidInput: a field is wrong.
     """
-    does = form.text("does", "handler")
+    does, body = form.text("does", "handler"), form.text("body") or None
     if does == "http":
         return HttpTarget(
             form.text("url"),
             method=form.text("method") or "POST",
             headers=_headers(form.text("headers")),
+            body=body,
         )
     if does == "command":
         return CommandTarget(form.text("command"))
+    if does == "lambda":
+        how = invocation_of(form.text("invocation") or Invocation.SYNC.value)
+        return LambdaTarget(form.text("function"), invocation=how, body=body)
+    if does == "sqs":
+        return SqsTarget(form.text("queue_url"), group=form.text("group") or None, body=body)
     if does != "handler":
         raise InvalidInput("does", f"{does[:20]!r} is unknown", f"give {', '.join(DOES)}")
     return HandlerTarget(form.text("handler"))

@@ -55,6 +55,8 @@ def set_(
     when it starts.
     """
     runtime.operations.set_message_queue(queue, priority=Priority(priority), url=url, reason=reason)
+    if runtime.url.startswith("sqlite:"):
+        click.echo("note: a function cannot reach this store, which is a file", err=True)
     _print(runtime, as_json=as_json)
 
 

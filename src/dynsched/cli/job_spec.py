@@ -12,6 +12,7 @@ from dynsched.client import policies_of, spec_of
 from dynsched.domain.job import CatchUp, Overlap, Policies, Priority
 from dynsched.domain.recurrence import Cron, Interval, Schedule
 from dynsched.domain.target import CommandTarget, HandlerTarget, HttpTarget, Target
+from dynsched.domain.target_aws import Invocation, LambdaTarget, SqsTarget
 from dynsched.errors import InvalidInput
 from dynsched.services.specs import (
     AfterSpec,
@@ -35,13 +36,18 @@ SCHEDULES = {
     "manual": "--manual",
 }
 DECLARED: tuple[Literal["cron"], Literal["every"], Literal["tz"]] = ("cron", "every", "tz")
-TARGETS = {"handler": "--handler", "http": "--http", "command": "--command"}
+TARGETS = {
+    "handler": "--handler",
+    "http": "--http",
+    "command": "--command",
+    "lambda_": "--lambda",
+    "sqs": "--sqs",
+}
 ONLY_WITH_CRON = {"tz": "--tz", "dst": "--dst", "seconds": "--seconds"}
 ONLY_RECURRING = {"start": "--start", "end": "--end"}
 HTTP_ONLY = {
     "method": "--method",
     "header": "--header",
-    "body": "--body",
     "retry_status": "--retry-status",
     "permanent_status": "--permanent-status",
 }
@@ -52,6 +58,16 @@ COMMAND_ONLY = {
     "user": "--user",
     "cwd": "--cwd",
 }
+LAMBDA_ONLY = {"invocation": "--invocation"}
+SQS_ONLY = {"group": "--group"}
+WITH_BODY = {"http": "--http", "lambda_": "--lambda", "sqs": "--sqs"}
+ONLY_WITH: Mapping[str, Mapping[str, str]] = {
+    "http": HTTP_ONLY,
+    "command": COMMAND_ONLY,
+    "lambda_": LAMBDA_ONLY,
+    "sqs": SQS_ONLY,
+}
+"""The options of each kind of target that no other one has."""
 RETRY = {
     "max_attempts": "max_attempts",
     "retry_base": "base",
@@ -201,10 +217,16 @@ def new_target(typed: Typed) -> Target:
 
 
 def _target_of(kind: str, typed: Typed) -> Target:
-    if kind != "http":
-        _refuse(typed, HTTP_ONLY, "--http")
-    if kind != "command":
-        _refuse(typed, COMMAND_ONLY, "--command")
+    for other, options in ONLY_WITH.items():
+        if kind != other:
+            _refuse(typed, options, TARGETS[other])
+    if kind not in WITH_BODY:
+        _refuse(typed, {"body": "--body"}, " or ".join(WITH_BODY.values()))
+    if kind == "lambda_":
+        how = Invocation(typed.get("invocation", Invocation.SYNC))
+        return LambdaTarget(typed["lambda_"], invocation=how, body=typed.get("body"))
+    if kind == "sqs":
+        return SqsTarget(typed["sqs"], group=typed.get("group"), body=typed.get("body"))
     if kind == "http":
         return HttpTarget(
             typed["http"],
@@ -239,31 +261,46 @@ def edited_target(typed: Typed, old: Callable[[], Target | None]) -> Target | No
     kind = _only_one(typed, TARGETS, "target")
     if kind is not None:
         return _target_of(kind, typed)
-    if not any(name in typed for name in (*HTTP_ONLY, *COMMAND_ONLY)):
+    of_targets = [name for options in ONLY_WITH.values() for name in options]
+    if not any(name in typed for name in ("body", *of_targets)):
         return None
     before = old()
-    if isinstance(before, HttpTarget):
-        kept: dict[str, Any] = {
-            "http": before.url,
-            "method": before.method,
-            "header": tuple(before.headers.items()),
-            "body": before.body,
-            "retry_status": before.retry_statuses,
-            "permanent_status": before.permanent_statuses,
+    if before is None or isinstance(before, HandlerTarget):
+        _refuse(typed, {"body": "--body"}, " or ".join(WITH_BODY.values()))
+        for other, options in ONLY_WITH.items():
+            _refuse(typed, options, TARGETS[other])
+        return None
+    kind, kept = _as_typed(before)
+    return _target_of(kind, {**kept, **typed})
+
+
+def _as_typed(target: HttpTarget | CommandTarget | LambdaTarget | SqsTarget) -> tuple[str, Typed]:
+    """Return a target's kind, and the options that make it."""
+    if isinstance(target, HttpTarget):
+        return "http", {
+            "http": target.url,
+            "method": target.method,
+            "header": tuple(target.headers.items()),
+            "body": target.body,
+            "retry_status": target.retry_statuses,
+            "permanent_status": target.permanent_statuses,
         }
-        return _target_of("http", {**kept, **typed})
-    if isinstance(before, CommandTarget):
-        kept = {
-            "command": before.command,
-            "env": tuple(before.environment.items()),
-            "stdin": before.stdin,
-            "shell": before.shell,
-            "user": before.user,
-            "cwd": before.cwd,
+    if isinstance(target, LambdaTarget):
+        return "lambda_", {
+            "lambda_": target.function,
+            "invocation": target.invocation,
+            "body": target.body,
         }
-        return _target_of("command", {**kept, **typed})
-    _refuse(typed, {**HTTP_ONLY, **COMMAND_ONLY}, "--http or --command")
-    return None
+    if isinstance(target, SqsTarget):
+        return "sqs", {"sqs": target.queue_url, "group": target.group, "body": target.body}
+    return "command", {
+        "command": target.command,
+        "env": tuple(target.environment.items()),
+        "stdin": target.stdin,
+        "shell": target.shell,
+        "user": target.user,
+        "cwd": target.cwd,
+    }
 
 
 # policies

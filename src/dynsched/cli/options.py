@@ -23,6 +23,7 @@ from dynsched.cli.values import (
 from dynsched.domain.job import CatchUp, Overlap, Priority
 from dynsched.domain.masking import Masker
 from dynsched.domain.target import METHODS
+from dynsched.domain.target_aws import Invocation
 from dynsched.services.search import EXAMINE
 from dynsched.settings import settings_from
 
@@ -102,11 +103,23 @@ target_options = together(
     click.option("--handler", metavar="NAME", help="Call a Python handler of the worker's App."),
     click.option("--http", metavar="URL", help="Send an HTTP request."),
     click.option("--command", metavar="COMMAND", help="Run a shell command."),
+    click.option("--lambda", "lambda_", metavar="NAME", help="Invoke a Lambda function or ARN."),
+    click.option("--sqs", metavar="URL", help="Send a message to an SQS queue."),
     click.option(
         "--method", metavar="METHOD", help=f"With --http: {', '.join(METHODS)}; default POST."
     ),
     click.option("--header", type=HEADER, multiple=True, help="With --http; repeatable."),
-    click.option("--body", metavar="TEMPLATE", help="With --http: body instead of the payload."),
+    click.option(
+        "--body",
+        metavar="TEMPLATE",
+        help="With --http, --lambda or --sqs: what is sent instead of the payload.",
+    ),
+    click.option(
+        "--invocation",
+        type=click.Choice([one.value for one in Invocation]),
+        help="With --lambda: wait (sync), hand it in (async) or await its callback; default sync.",
+    ),
+    click.option("--group", metavar="NAME", help="With --sqs: the message group."),
     click.option(
         "--retry-status", type=int, multiple=True, help="With --http: also try again on it."
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import click
 
 from dynsched.cli.command import Group
@@ -16,11 +18,12 @@ from dynsched.cli.options import (
 from dynsched.cli.runtime import Runtime, pass_runtime
 from dynsched.cli.show import print_run_detail, print_runs
 from dynsched.cli.tables import print_json, print_status
-from dynsched.cli.values import since_instant
+from dynsched.cli.values import DURATION, PAYLOAD, since_instant
 from dynsched.domain.filters import term_text
 from dynsched.domain.instants import to_text
 from dynsched.domain.run import RunState
 from dynsched.errors import InvalidInput
+from dynsched.services.callbacks import Answer
 from dynsched.services.documents import run_detail_document, run_document
 
 
@@ -132,6 +135,88 @@ def show(runtime: Runtime, /, *, run_id: str, unmask: bool, reason: str, as_json
         print_json(run_detail_document(detail))
     else:
         print_run_detail(detail, runtime.now())
+
+
+token_option = click.option(
+    "--token", metavar="TEXT", default="", help="The token that its work was given."
+)
+
+
+@run_group.command(
+    "complete",
+    examples=(
+        "run complete RUN_ID --token TOKEN --output '{\"rows\": 3}'",
+        "run complete RUN_ID --reason 'seen in the warehouse'",
+    ),
+)
+@click.argument("run_id")
+@token_option
+@click.option("--output", type=PAYLOAD, help="What the work gave; JSON, @file or @- reads it.")
+@reason_option
+@json_option
+@pass_runtime
+def complete(
+    runtime: Runtime, /, *, run_id: str, token: str, output: object, reason: str, as_json: bool
+) -> None:
+    """End the run RUN_ID, which was handed over and waits for its callback, as done.
+
+    Without --token by hand: the audit keeps who did it, and why.
+    """
+    _answered(runtime, run_id, token, Answer.done(output), reason, as_json=as_json)
+
+
+@run_group.command(
+    "fail",
+    examples=(
+        "run fail RUN_ID --token TOKEN --error-type OutOfStock --message 'no 7 left'",
+        "run fail RUN_ID --permanent --reason 'its instance was terminated'",
+    ),
+)
+@click.argument("run_id")
+@token_option
+@click.option(
+    "--error-type", metavar="NAME", default="Failed", show_default=True, help="Kind of error."
+)
+@click.option("--message", metavar="TEXT", default="", help="What went wrong, in one line.")
+@click.option("--permanent", is_flag=True, help="No try can succeed: the run is dead.")
+@click.option("--retry-after", type=DURATION, help="Do not try again before so long.")
+@reason_option
+@json_option
+@pass_runtime
+def fail(
+    runtime: Runtime,
+    /,
+    *,
+    run_id: str,
+    token: str,
+    error_type: str,
+    message: str,
+    permanent: bool,
+    retry_after: timedelta | None,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """End the attempt of RUN_ID, which was handed over and waits for its callback, as failed.
+
+    Its retry policy says when it is tried again. Without --token by hand: the audit keeps who did
+    it, and why.
+    """
+    answer = Answer.failed(error_type, message, permanent=permanent, retry_after=retry_after)
+    _answered(runtime, run_id, token, answer, reason, as_json=as_json)
+
+
+def _answered(
+    runtime: Runtime, run_id: str, token: str, answer: Answer, reason: str, *, as_json: bool
+) -> None:
+    if token:
+        run = runtime.operations.answer_run(run_id, token, answer)
+    else:
+        run = runtime.operations.end_run(run_id, answer, reason=reason)
+    run = runtime.views.masked(run)
+    if as_json:
+        print_json(run_document(run))
+    else:
+        click.echo(f"{run.run_id} is {run.state.value}")
 
 
 @run_group.command("cancel", examples=("run cancel RUN_ID", "run cancel RUN_ID --reason 'wrong'"))

@@ -19,6 +19,7 @@ from dynsched.domain.instants import minute_start, to_text
 from dynsched.domain.run import RunState
 from dynsched.errors import InvalidInput
 from dynsched.services.documents import stats_document
+from dynsched.services.levels import QueueLevel
 from dynsched.services.views import Stats
 
 COUNT_MAX = 1_024
@@ -168,7 +169,7 @@ def _print_stats(stats: Stats) -> None:
             queue.queue,
             str(queue.ready),
             "-" if queue.oldest_due_at is None else when(queue.oldest_due_at, stats.now),
-            f"{queue.sessions:,}" if queue.sessions else "none: nobody serves it",
+            _served_words(queue),
         )
         for queue in stats.queues
     ]
@@ -177,6 +178,13 @@ def _print_stats(stats: Stats) -> None:
         for lack, count in sorted(queue.lacks.items()):
             runs = "1 run waits" if count == 1 else f"{count:,} runs wait"
             click.echo(f"at least {runs}: {visible(lack)}")
+
+
+def _served_words(queue: QueueLevel) -> str:
+    """Return who serves a queue: sessions of workers, functions, or nobody."""
+    if queue.handed:
+        return f"{queue.sessions:,} and functions" if queue.sessions else "functions"
+    return f"{queue.sessions:,}" if queue.sessions else "none: nobody serves it"
 
 
 def _dispatch_words(lags: Mapping[str, timedelta | None]) -> str:

@@ -34,6 +34,8 @@ class Action(StrEnum):
     JOB_RUN = "job.run"
     RUN_ENQUEUE = "run.enqueue"
     RUN_CANCEL = "run.cancel"
+    RUN_ANSWER = "run.answer"  # by the token of its attempt
+    RUN_END = "run.end"  # by hand
     RUN_REPLAY = "run.replay"
     RUN_REPLAY_AS_NEW = "run.replay-as-new"
     RUN_REPLAY_EDITED = "run.replay-edited"

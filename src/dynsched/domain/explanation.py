@@ -28,6 +28,7 @@ class Cause(StrEnum):
     SUSPECT = "suspect"  # needs a process with nothing else in hand
     SUSPECT_BESIDE = "suspect_beside"  # the workers hold one, and claim nothing beside it
     BACKLOG = "backlog"
+    NOT_DELIVERED = "not_delivered"  # handed over to functions, none of which has taken it
     JUST_DUE = "just_due"
     LEASE_LOST = "lease_lost"
     DISPATCHER_BEHIND = "dispatcher_behind"
@@ -36,6 +37,7 @@ class Cause(StrEnum):
     JOB_DELETED = "job_deleted"
     RUNNING = "running"
     STOPPING = "stopping"
+    CALLBACK = "callback"  # goes on elsewhere, and waits for an answer
     LEASE_EXPIRED = "lease_expired"
     SKIPPED_OVERLAP = "skipped_overlap"
     MISSED_DEADLINE = "missed_deadline"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynsched.domain.run import FIXED_SESSION, Run
+from dynsched.domain.run import CALLBACK_SESSION, FIXED_SESSION, Run
 from dynsched.domain.time_words import stamp
 
 
@@ -13,6 +13,8 @@ def holder_words(run: Run) -> str:
     """
     if run.session is None:
         return ""
+    if run.handed_over and run.lease_ends_at is not None:
+        return f"waits for its callback until {stamp(run.lease_ends_at)}"
     if run.lease_ends_at is None:
         return f"session {run.session}"
     return f"{invocation_words(run.session)} until {stamp(run.lease_ends_at)}"
@@ -23,5 +25,9 @@ def invocation_words(session: str) -> str:
 
     >>> invocation_words("~8e1c")
     'function invocation 8e1c'
+    >>> invocation_words("~callback:8e1c")
+    'callback 8e1c'
     """
+    if session.startswith(CALLBACK_SESSION):
+        return f"callback {session.removeprefix(CALLBACK_SESSION)}"
     return f"function invocation {session.removeprefix(FIXED_SESSION)}"

@@ -2,17 +2,17 @@
 
 A `Transition` is the only way a run changes. It carries the run as it was seen (its version guards
 the write), the run as it shall be, and the event. Constructors set every dependent field, so an
-illegal mixture cannot be built. `docs/lifecycle.md` is generated from `MOVES`.
+illegal mixture cannot be built. The table of moves is `dynsched.domain.moves`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from dynsched.domain.instants import EPOCH, LAST
 from dynsched.domain.job import Priority
+from dynsched.domain.moves import BY_EVENT, Event
 from dynsched.domain.run import Run, RunState
 from dynsched.errors import IllegalTransition
 
@@ -21,111 +21,6 @@ SUSPECT_LOSSES = 2
 CANCEL_REQUESTED = "cancel requested"
 PULLED_BACK = "pulled back"
 REPLACED_BY = "replaced by "  # what the reason of a run that a new one replaced begins with
-
-
-class Event(StrEnum):
-    """What happened to a run."""
-
-    CLAIM = "claim"
-    STEP_BACK = "step back"
-    SUCCEED = "succeed"
-    SNOOZE = "snooze"
-    RETRY = "retry"
-    BURY = "bury"
-    HAND_BACK = "hand back"
-    SKIP = "skip"
-    CANCEL = "cancel"
-    RECLAIM = "reclaim"
-    DUE = "due"
-    REPLAY = "replay"
-    PULL_BACK = "pull back"
-    DISCARD = "discard"
-    RESTORE = "restore"
-    ASK_CANCEL = "ask cancel"
-    PULL_FORWARD = "pull forward"
-    MARK_WAITER = "mark waiter"
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """One row of the table: `event` takes a run from one of `sources` to one of `targets`."""
-
-    event: Event
-    sources: frozenset[RunState]
-    targets: frozenset[RunState]
-    by: str
-    meaning: str
-
-
-def _move(event: Event, sources: str, targets: str, by: str, meaning: str) -> Move:
-    return Move(
-        event,
-        frozenset(RunState(name) for name in sources.split()),
-        frozenset(RunState(name) for name in targets.split()),
-        by,
-        meaning,
-    )
-
-
-MOVES = (
-    _move(Event.CLAIM, "ready", "leased", "worker", "takes the run under the next fence"),
-    _move(
-        Event.STEP_BACK,
-        "leased",
-        "ready cancelled",
-        "worker",
-        "may not start now: waiting, at a cap, draining, handler unknown; no attempt counted",
-    ),
-    _move(Event.SUCCEED, "leased", "done", "worker", "the handler returned"),
-    _move(
-        Event.SNOOZE,
-        "leased",
-        "failed ready cancelled",
-        "worker",
-        "the handler asked for a later time; nothing is spent",
-    ),
-    _move(
-        Event.RETRY,
-        "leased",
-        "failed ready cancelled",
-        "worker",
-        "the handler failed and has attempts left; ready when due within the look-ahead",
-    ),
-    _move(Event.BURY, "leased", "dead", "worker", "attempts spent, permanent error, or no handler"),
-    _move(
-        Event.HAND_BACK,
-        "leased",
-        "ready cancelled",
-        "worker",
-        "started, but its lease ran out or its process drains: attempt counted, no loss",
-    ),
-    _move(Event.SKIP, "leased ready failed", "skipped", "worker, dispatcher", "is not to start"),
-    _move(Event.CANCEL, "leased ready failed", "cancelled", "operations, worker", "was called off"),
-    _move(
-        Event.RECLAIM,
-        "leased",
-        "ready dead cancelled",
-        "reaper",
-        "its session is over: attempt and loss counted; the third loss in a row is dead (poison)",
-    ),
-    _move(Event.DUE, "failed", "ready", "dispatcher", "its back-off ends within the look-ahead"),
-    _move(Event.REPLAY, "dead", "ready", "operations", "same row and key, higher limit"),
-    _move(
-        Event.PULL_BACK,
-        "ready",
-        "dead",
-        "operations",
-        "the replay batch that moved it was aborted before it was tried: dead as it was",
-    ),
-    _move(Event.DISCARD, "dead", "dead", "operations", "hidden until its retention date"),
-    _move(Event.RESTORE, "dead", "dead", "operations", "a discarded run is shown again"),
-    _move(
-        Event.ASK_CANCEL, "leased", "leased", "operations, worker", "the holder is asked to stop"
-    ),
-    _move(Event.PULL_FORWARD, "ready", "ready", "worker", "the run that it waited for has ended"),
-    _move(Event.MARK_WAITER, "leased", "leased", "worker", "somebody waits for this run to end"),
-)
-BY_EVENT = {move.event: move for move in MOVES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +107,32 @@ def claim(
         lease_ends_at=lease_ends_at,
         fence=run.fence + 1,
         reason="",
+        callback="",
     )
     return _transition(Event.CLAIM, run, after)
+
+
+def hand_over(
+    run: Run, *, session: str, started_at: datetime, ends_at: datetime, callback: str
+) -> Transition:
+    """Let a started run go on outside of its worker, under the same fence, until it is answered.
+
+    Args:
+        run: the leased run.
+        session: names the hand-over; no session row has it.
+        started_at: when the attempt began.
+        ends_at: the attempt has failed if there is no answer by then.
+        callback: the digest of the token that an answer must show.
+    """
+    after = _next(
+        run,
+        session=session,
+        lease_ends_at=ends_at,
+        started_at=started_at,
+        first_started_at=run.first_started_at or started_at,
+        callback=callback,
+    )
+    return _transition(Event.HAND_OVER, run, after)
 
 
 def step_back(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 
-from dynsched.domain.lifecycle import Event, Transition
+from dynsched.domain.lifecycle import Transition
+from dynsched.domain.moves import Event
 from dynsched.domain.run import RunState, parse_run_id
 from dynsched.errors import InvalidInput
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
 from dynsched.domain.body import Body, Reader
 from dynsched.domain.payload import Json
+from dynsched.domain.target_aws import Invocation, LambdaTarget, SqsTarget
+from dynsched.domain.target_base import TargetKind, check_text, cut
 from dynsched.domain.template import check_fits, check_template
 from dynsched.errors import InvalidInput
 
@@ -22,11 +23,8 @@ BODILESS_METHODS = ("GET", "HEAD", "DELETE")
 URL_LENGTH_MAX = 2048
 HEADERS_MAX = 50
 HEADER_LENGTH_MAX = 8192
-TEXT_LENGTH_MAX = 64 * 1024
-"""The longest command, standard input or body template, in characters."""
 VARIABLES_MAX = 200
 """The most environment variables of a command."""
-DESCRIPTION_LENGTH_MAX = 80
 
 _HANDLER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
@@ -34,17 +32,6 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 _USER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}\$?")
 _RESERVED_HEADERS = ("content-length", "transfer-encoding", "connection", "idempotency-key")
 _RESERVED_PREFIX = "x-dynsched-"
-
-
-class TargetKind(StrEnum):
-    """What kinds of target there are."""
-
-    HANDLER = "handler"
-    """A Python function registered in the worker's app."""
-    HTTP = "http"
-    """One HTTP request."""
-    COMMAND = "command"
-    """A shell command, where the worker allows commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +55,13 @@ class HandlerTarget:
         if not _HANDLER_NAME.fullmatch(self.name):
             raise InvalidInput(
                 "handler",
-                f"{_cut(self.name, 40)!r} is not a handler name",
+                f"{cut(self.name, 40)!r} is not a handler name",
                 "up to 128 letters, digits, _ . : -, starting with a letter or _",
             )
 
     def describe(self) -> str:
         """Return one short line that says what is done."""
-        return _cut(f"handler {self.name}")
+        return cut(f"handler {self.name}")
 
     def to_body(self) -> Body:
         """Return it as JSON."""
@@ -113,7 +100,7 @@ class HttpTarget:
         _check_url(self.url)
         if self.method.upper() not in METHODS:
             raise InvalidInput(
-                "method", f"{_cut(self.method, 20)!r} is unknown", "give " + ", ".join(METHODS)
+                "method", f"{cut(self.method, 20)!r} is unknown", "give " + ", ".join(METHODS)
             )
         object.__setattr__(self, "method", self.method.upper())
         _check_headers(self.headers)
@@ -131,7 +118,7 @@ class HttpTarget:
     def _check_body(self, body: str) -> None:
         if self.method in BODILESS_METHODS:
             raise InvalidInput("body", f"{self.method} carries none", "use POST, PUT or PATCH")
-        _check_text("body", body)
+        check_text("body", body)
         check_template(body, "body", is_json="json" in self.content_type.lower())
 
     @property
@@ -143,7 +130,7 @@ class HttpTarget:
     def describe(self) -> str:
         """Return one short line: method and address, without the query, which may hold secrets."""
         parts = urlsplit(self.url)
-        return _cut(f"{self.method} {parts.scheme}://{parts.netloc}{parts.path}")
+        return cut(f"{self.method} {parts.scheme}://{parts.netloc}{parts.path}")
 
     def to_body(self) -> Body:
         """Return it as JSON, without what is default."""
@@ -189,24 +176,24 @@ class CommandTarget:
     cwd: str | None = None
 
     def __post_init__(self) -> None:
-        _check_text("command", self.command)
+        check_text("command", self.command)
         if not self.command.strip():
             raise InvalidInput("command", "it is empty", "give what a shell should run")
         _check_environment(self.environment)
         object.__setattr__(self, "environment", MappingProxyType(dict(self.environment)))
         if self.stdin is not None:
-            _check_text("stdin", self.stdin)
+            check_text("stdin", self.stdin)
         for name, path in (("shell", self.shell), ("cwd", self.cwd)):
             if path is not None:
                 _check_absolute(name, path)
         if self.user is not None and not _USER_NAME.fullmatch(self.user):
-            raise InvalidInput("user", f"{_cut(self.user, 40)!r} is not a user name", "")
+            raise InvalidInput("user", f"{cut(self.user, 40)!r} is not a user name", "")
 
     def describe(self) -> str:
         """Return one short line: the command's beginning."""
         words = " ".join(self.command.split())
         line = "".join(letter if letter.isprintable() else "?" for letter in words)
-        return _cut(f"$ {line}" + (f" (as {self.user})" if self.user else ""))
+        return cut(f"$ {line}" + (f" (as {self.user})" if self.user else ""))
 
     def to_body(self) -> Body:
         """Return it as JSON, without what is default."""
@@ -218,7 +205,7 @@ class CommandTarget:
         return body
 
 
-Target: TypeAlias = HandlerTarget | HttpTarget | CommandTarget
+Target: TypeAlias = HandlerTarget | HttpTarget | CommandTarget | LambdaTarget | SqsTarget
 
 
 def target_from_body(body: Body) -> Target:
@@ -244,6 +231,16 @@ def target_from_body(body: Body) -> Target:
             retry_statuses=read.integers("retry"),
             permanent_statuses=read.integers("permanent"),
         )
+    elif kind is TargetKind.LAMBDA:
+        target = LambdaTarget(
+            read.text("function"),
+            invocation=read.word("invocation", Invocation, Invocation.SYNC),
+            body=read.text_or_none("body"),
+        )
+    elif kind is TargetKind.SQS:
+        target = SqsTarget(
+            read.text("url"), group=read.text_or_none("group"), body=read.text_or_none("body")
+        )
     else:
         target = CommandTarget(
             read.text("command"),
@@ -263,7 +260,7 @@ def check_target_payload(target: Target, payload: Json) -> None:
     Raises:
         InvalidInput: it lacks something; the field is its place, such as `payload.order.id`.
     """
-    if isinstance(target, HttpTarget) and target.body is not None:
+    if isinstance(target, HttpTarget | LambdaTarget | SqsTarget) and target.body is not None:
         check_fits(target.body, payload)
 
 
@@ -277,7 +274,7 @@ def _check_url(url: str) -> None:
     parts = _split(url)
     if parts.scheme not in ("http", "https"):
         raise InvalidInput(
-            "url", f"{_cut(url, 60)!r} is not http or https", "for example https://example.org/hook"
+            "url", f"{cut(url, 60)!r} is not http or https", "for example https://example.org/hook"
         )
     if not parts.hostname:
         raise InvalidInput("url", "it names no host", "for example https://example.org/hook")
@@ -302,7 +299,7 @@ def _check_headers(headers: Mapping[str, str]) -> None:
         lowered = name.lower()
         if not _HEADER_NAME.fullmatch(name):
             raise InvalidInput(
-                "headers", f"{_cut(name, 40)!r} is not a header name", "letters, digits and -"
+                "headers", f"{cut(name, 40)!r} is not a header name", "letters, digits and -"
             )
         if lowered in _RESERVED_HEADERS or lowered.startswith(_RESERVED_PREFIX):
             raise InvalidInput("headers", f"{name} is set by dynsched itself", "drop it")
@@ -328,32 +325,15 @@ def _check_environment(environment: Mapping[str, str]) -> None:
         raise InvalidInput("environment", f"more than {VARIABLES_MAX} variables", "drop some")
     for name, value in environment.items():
         if not name or "=" in name or not name.isprintable():
-            raise InvalidInput("environment", f"{_cut(name, 40)!r} is not a variable name", "")
-        _check_text("environment", name)
-        _check_text(f"environment.{_cut(name, 40)}", value)
+            raise InvalidInput("environment", f"{cut(name, 40)!r} is not a variable name", "")
+        check_text("environment", name)
+        check_text(f"environment.{cut(name, 40)}", value)
 
 
 def _check_absolute(name: str, path: str) -> None:
-    _check_text(name, path)
+    check_text(name, path)
     if not path.startswith("/"):
-        raise InvalidInput(name, f"{_cut(path, 40)!r} is not absolute", "begin it with /")
-
-
-def _check_text(name: str, text: str) -> None:
-    if len(text) > TEXT_LENGTH_MAX:
-        raise InvalidInput(name, f"longer than {TEXT_LENGTH_MAX:,} characters", "use a file")
-    if "\0" in text:
-        raise InvalidInput(name, "it contains a NUL character", "remove it")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            name, f"it has a lone surrogate at position {error.start}", "save it as UTF-8"
-        ) from None
-
-
-def _cut(text: str, length: int = DESCRIPTION_LENGTH_MAX) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
+        raise InvalidInput(name, f"{cut(path, 40)!r} is not absolute", "begin it with /")
 
 
 def target_needs(target: Target) -> str:

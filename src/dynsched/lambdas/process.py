@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 
 from dynsched.bootstrap import STORE_VARIABLE, Base, open_base
 from dynsched.domain.instants import Clock
+from dynsched.domain.masking import Masker
 from dynsched.errors import InvalidInput
+from dynsched.lambdas.logs import mask_logs
 from dynsched.lambdas.metrics import Emf
 
 Parts = TypeVar("Parts")
@@ -83,6 +85,7 @@ def process_of(function: str, environment: Mapping[str, str] | None = None) -> P
             STORE_VARIABLE, "the function is not told its store", "dynamodb://PREFIX?region=REGION"
         )
     base = open_base(url, environment=environment)
+    mask_logs(Masker(base.settings.mask_keys))
     prefix = urlsplit(url).netloc or "local"
     name = environment.get(NAME) or f"{prefix}-{function}"
     return Process(base, Emf(function, prefix, base.clock), name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -17,6 +18,7 @@ from dynsched.domain.lifecycle import Transition
 from dynsched.domain.run import Run, RunState
 from dynsched.errors import InvalidInput, StoreError
 from dynsched.lambdas.process import LambdaContext, Once, Process, end_of, process_of
+from dynsched.services.exits import Slots
 from dynsched.services.message_worker import Fate, Message
 from dynsched.targets.app import App, load_app
 
@@ -24,6 +26,7 @@ log = logging.getLogger("dynsched.worker")
 
 APP = "DYNSCHED_APP"
 ALLOW_COMMANDS = "DYNSCHED_ALLOW_COMMANDS"
+_ARN = re.compile(r"arn:([^:]+):sqs:([^:]*):([^:]*):([^:]+)")
 
 
 class Counts:
@@ -66,13 +69,21 @@ class WorkerFunction:
         process: its store.
         app: the handlers; None for none.
         allow_commands: whether shell commands may be run.
+        slots: where handlers run; None is on threads.
     """
 
-    def __init__(self, process: Process, app: App | None, *, allow_commands: bool) -> None:
+    def __init__(
+        self,
+        process: Process,
+        app: App | None,
+        *,
+        allow_commands: bool,
+        slots: Slots | None = None,
+    ) -> None:
         self._store, self._clock = process.base.store, process.base.clock
         self._emf, self._counts = process.emf, Counts()
         self._worker = build_message_worker(
-            process.base, app, allow_commands=allow_commands, figures=self._counts
+            process.base, app, allow_commands=allow_commands, slots=slots, figures=self._counts
         )
 
     def __call__(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
@@ -81,48 +92,57 @@ class WorkerFunction:
         Raises:
             InvalidInput: the event is no batch of messages of SQS.
         """
-        messages = [self._message(record) for record in _records(event)]
+        records = _records(event)
+        messages = [_message(record) for record in records]
         fates = self._worker.work(
             messages,
             ends_at=end_of(context, self._clock),
             invocation=context.aws_request_id,
         )
         kept = [fate for fate in fates if fate.keep]
+        arns = {record["messageId"]: record.get("eventSourceARN", "") for record in records}
         for fate in kept:
-            self._postpone(fate)
+            self._postpone(fate, arns[fate.message.id])
         done, delays = self._counts.take(fates)
         self._emf.emit(done)
         for priority, values in delays.items():
             self._emf.emit({"StartDelay": values}, priority)
         return {"batchItemFailures": [{"itemIdentifier": fate.message.id} for fate in kept]}
 
-    def _message(self, record: Mapping[str, Any]) -> Message:
-        sent_ms = record.get("attributes", {}).get("SentTimestamp")
-        return Message(
-            id=record["messageId"],
-            body=record["body"],
-            receipt=record.get("receiptHandle", ""),
-            queue_url=self._url(record.get("eventSourceARN", "")),
-            sent_at=None if sent_ms is None else from_ms(int(sent_ms)),
-        )
+    def url_of(self, arn: str) -> str:
+        """Return the URL of the queue that an event came from: the map's, else AWS's own.
 
-    def _url(self, arn: str) -> str:
-        """Return the URL of the queue that an event came from: the map's, else AWS's own."""
-        region, account, name = (["", "", "", *arn.split(":")])[-3:]
+        The map is known once the worker has worked: in a new process not before.
+        """
+        match = _ARN.fullmatch(arn)
+        if match is None:
+            return ""
+        partition, region, account, name = match.groups()
         for queue in self._store.topology.message_queues:
             if queue.url.rpartition("/")[2] == name:
                 return queue.url
-        return f"https://sqs.{region}.amazonaws.com/{account}/{name}" if region else ""
+        domain = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
+        return f"https://sqs.{region}.{domain}/{account}/{name}"
 
-    def _postpone(self, fate: Fate) -> None:
+    def _postpone(self, fate: Fate, arn: str) -> None:
         message = fate.message
         if fate.again_in is None or not message.receipt:
             return
         seconds = math.ceil(fate.again_in.total_seconds())
         try:
-            self._store.handoff.postpone(message.queue_url, message.receipt, seconds)
+            self._store.handoff.postpone(self.url_of(arn), message.receipt, seconds)
         except StoreError as error:
             log.warning("message %s comes again when its queue says so: %s", message.id, error)
+
+
+def _message(record: Mapping[str, Any]) -> Message:
+    sent_ms = record.get("attributes", {}).get("SentTimestamp")
+    return Message(
+        id=record["messageId"],
+        body=record["body"],
+        receipt=record.get("receiptHandle", ""),
+        sent_at=None if sent_ms is None else from_ms(int(sent_ms)),
+    )
 
 
 def _records(event: object) -> list[Mapping[str, Any]]:

@@ -1,12 +1,14 @@
-"""Capacity: what the living workers can run, and so why a ready run waits for nobody."""
+"""Capacity: what workers and functions can run, and so why a ready run waits for nobody."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
+from dynsched.domain.lease_words import holder_words
 from dynsched.domain.run import Run, RunState
 from dynsched.storage.control import Session
+from dynsched.storage.placement import Topology
 
 PATIENCE = timedelta(seconds=5)
 """A run due for less has only not been taken yet."""
@@ -17,23 +19,33 @@ def alive_sessions(sessions: Iterable[Session], now: datetime) -> list[Session]:
     return [one for one in sessions if one.open and one.expires_at > now]
 
 
+def handed_queues(topology: Topology) -> frozenset[str]:
+    """Return the queues whose runs are handed over to functions, of one priority at least."""
+    return frozenset(one.queue for one in topology.message_queues)
+
+
 class Capacity:
     """What the living sessions say of themselves; a session that says nothing may know anything.
 
     Args:
         alive: open sessions whose lease has not ended.
+        handed: queues whose runs are handed over to functions, which have no session and say
+            nothing of themselves, so they may know anything.
     """
 
-    def __init__(self, alive: Iterable[Session]) -> None:
+    def __init__(self, alive: Iterable[Session], handed: Collection[str] = ()) -> None:
         self._alive = tuple(alive)
+        self._handed = frozenset(handed)
 
     @property
     def empty(self) -> bool:
-        """Return whether no worker lives at all."""
-        return not self._alive
+        """Return whether no worker lives at all, and nothing is handed over."""
+        return not self._alive and not self._handed
 
     def lack(self, queue: str, needs: str) -> str:
         """Return why no living worker of a queue can run what has these needs; empty if one can."""
+        if queue in self._handed:
+            return ""
         serving = [one for one in self._alive if queue in one.queues]
         if not serving:
             return f"no living worker serves queue {queue}"
@@ -61,5 +73,6 @@ def is_overdue(run: Run, now: datetime) -> bool:
 def why_words(run: Run, lack: str = "") -> str:
     """Return the reason, what nobody has, and the last error, whatever of them there is."""
     hint = "asked to stop" if run.cancel_requested and not run.terminal else ""
+    hint = hint or (holder_words(run) if run.handed_over else "")
     error = "" if run.state is RunState.DONE else run.error
     return " - ".join(filter(None, (run.reason, hint, lack, error)))

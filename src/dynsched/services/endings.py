@@ -16,7 +16,7 @@ from random import Random
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import EPOCH, LAST, Clock
 from dynsched.domain.lifecycle import Transition
-from dynsched.domain.retry import Bury, Failed, RetryAt, decide, signature
+from dynsched.domain.retry import Bury, Failed, RetryAt, RetryPolicy, decide, signature
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.errors import StoreError
 from dynsched.services.hand import InHand
@@ -24,7 +24,7 @@ from dynsched.services.permits import PermitDesk
 from dynsched.services.run_lines import log_move
 from dynsched.storage.runs import Attempt, RunApplied, RunOutcome
 from dynsched.storage.store import Store
-from dynsched.targets.result import Snoozed, Succeeded, WasCancelled
+from dynsched.targets.result import HandedOver, Snoozed, Succeeded, WasCancelled
 from dynsched.targets.stop import StopReason
 
 log = logging.getLogger("dynsched.worker")
@@ -48,6 +48,7 @@ class Ending:
             none, as the run's row says it all; if its lease was lost, it is kept as late.
         reported: the handler ended by itself. A hand-back is the worker's own deed: it gets its
             row after the transition, and none at all if the lease was lost before it.
+        written: the row says it already: the run was handed over, and nothing is to be written.
     """
 
     item: InHand
@@ -55,6 +56,7 @@ class Ending:
     attempt: Attempt | None = None
     keep: bool = True
     reported: bool = True
+    written: bool = False
 
 
 class Endings:
@@ -90,7 +92,7 @@ class Endings:
         todo: list[int] = []
         for index, ending in enumerate(endings):
             # A write that failed half way is made again: what is out already stays as it is.
-            if ending.item.run.state is RunState.LEASED:
+            if ending.item.run.state is RunState.LEASED and not ending.written:
                 todo.append(index)
             else:
                 results[index] = ending.item.run
@@ -211,6 +213,8 @@ class Endings:
             )
         if isinstance(result, WasCancelled):
             return self._of_stop(item, result.reason, now)
+        if isinstance(result, HandedOver):
+            return Ending(item, _never, keep=False, written=True)
         return self._of_failure(item, result, now, look_ahead)
 
     def _of_stop(self, item: InHand, reason: StopReason, now: datetime) -> Ending:
@@ -244,9 +248,8 @@ class Endings:
         self, item: InHand, failed: Failed, now: datetime, look_ahead: timedelta
     ) -> Ending:
         job = item.job
-        assert job is not None
         decision = decide(
-            job.policies.retry,
+            RetryPolicy() if job is None else job.policies.retry,
             spent=item.run.spent + 1,
             failure=failed,
             now=now,
@@ -264,6 +267,10 @@ class Endings:
             output=output,
         )
         return Ending(item, _after_failure(item, failed, decision, now, look_ahead), note)
+
+
+def _never(run: Run) -> Transition:
+    raise AssertionError(f"run {run.run_id} was handed over: nothing is to be written")
 
 
 def _kept_of(failed: Failed) -> tuple[str, str]:

@@ -28,8 +28,8 @@ from dynsched.domain.instants import Clock, minute_of, minute_start, within
 from dynsched.domain.judging import Limits, judge
 from dynsched.domain.minutes import OTHERS, MinuteTally, busiest, summed
 from dynsched.domain.run import RunState
-from dynsched.services.fixed_leases import WALK_PERIOD
 from dynsched.services.groups import COUNT_MAX, group_of
+from dynsched.services.lease_ends import WALK_PERIOD
 from dynsched.services.levels import Levels, level_sum
 from dynsched.services.store_views import DISCARDED, Stats, stats_of
 from dynsched.settings import Settings
@@ -118,6 +118,7 @@ class Look:
             cursor_lags=stats.cursor_lags,
             slots=stats.slots,
             sessions=stats.sessions,
+            handed=tuple(one.queue for one in stats.queues if one.handed),
             tenants=stats.tenants,
             cost=self._cost(began, jobs_at, groups_at),
         )

@@ -13,6 +13,7 @@ from dynsched.domain.job import JobState
 from dynsched.domain.retry import signature
 from dynsched.domain.run import Run, RunState
 from dynsched.errors import StoreError
+from dynsched.services.callbacks import end_handed_over
 from dynsched.services.cancelling import request_cancel
 from dynsched.services.endings import Ending, Endings
 from dynsched.services.hand import InHand
@@ -20,6 +21,8 @@ from dynsched.services.look import Found, Looked
 from dynsched.services.refusals import Refusals
 from dynsched.storage.runs import RunApplied
 from dynsched.storage.store import Store
+from dynsched.targets.result import WasCancelled
+from dynsched.targets.stop import StopReason
 
 log = logging.getLogger("dynsched.worker")
 
@@ -126,6 +129,17 @@ class LeadOut:
         if ask_cancel and not blocker.cancel_requested:
             reason = f"overlap: makes way for {run.run_id}"
             current = request_cancel(self._store, blocker, reason=reason)
+            if current is not None and current.handed_over:
+                called_off = WasCancelled(reason=StopReason.CANCELLED)
+                end_handed_over(
+                    self._endings,
+                    current,
+                    called_off,
+                    job=None,
+                    now=self._clock.now(),
+                    look_ahead=self._store.topology.look_ahead,
+                )
+                current = None
         if current is not None and current.state is RunState.LEASED:
             outcome = self._store.runs.apply(lifecycle.mark_waiter(current, waiter=run.run_id))
             if isinstance(outcome, RunApplied) or (

@@ -17,8 +17,8 @@ from dynsched.domain.instants import minute_of, minute_start, to_text
 from dynsched.domain.job import Priority
 from dynsched.domain.run import Run
 from dynsched.errors import InvalidInput
-from dynsched.services.capacity import PATIENCE, Capacity, alive_sessions
-from dynsched.services.fixed_leases import fixed_minutes
+from dynsched.services.capacity import PATIENCE, Capacity, alive_sessions, handed_queues
+from dynsched.services.lease_ends import fixed_minutes
 from dynsched.services.run_places import BUCKETS_AHEAD, BUCKETS_MAX, QUEUES_MAX, SESSIONS_MAX
 from dynsched.storage.codec import decode_job
 from dynsched.storage.control import Session
@@ -55,6 +55,7 @@ class QueueLevel:
         oldest: the longest waiting one of them that might have started; one of bulk priority only
             if no other is late.
         sessions: open worker sessions that serve the queue.
+        handed: its runs are handed over to functions, too.
         lacks: why no living worker can run them, with the number of such runs among those that
             were looked at: the first of each lane's share keys.
     """
@@ -64,6 +65,7 @@ class QueueLevel:
     depth: Mapping[str, Level]
     oldest: OldestDue | None
     sessions: int
+    handed: bool
     lacks: Mapping[str, int]
 
     @property
@@ -94,7 +96,8 @@ class Levels:
         self._now = now
         self.sessions = store.control.sessions()
         self.alive = alive_sessions(self.sessions, now)
-        self._capacity = Capacity(self.alive)
+        self.handed = handed_queues(store.topology)
+        self._capacity = Capacity(self.alive, self.handed)
         self.waiting: dict[str, Level] = {}
         self.running: Counter[str] = Counter()
         self.held: dict[str, int] = {}
@@ -129,6 +132,7 @@ class Levels:
             depth=depth,
             oldest=self._oldest(due),
             sessions=sum(name in session.queues for session in self.alive),
+            handed=name in self.handed,
             lacks=dict(lacks),
         )
 

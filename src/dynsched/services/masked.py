@@ -16,9 +16,10 @@ from dynsched.domain.job import Job
 from dynsched.domain.masking import Masker
 from dynsched.domain.run import Run
 from dynsched.domain.target import CommandTarget, HttpTarget, Target
+from dynsched.domain.target_aws import LambdaTarget, SqsTarget
 from dynsched.storage.runs import Attempt, ProgressNote
 
-T = TypeVar("T", HttpTarget, CommandTarget)
+T = TypeVar("T", HttpTarget, CommandTarget, LambdaTarget, SqsTarget)
 
 
 def masked_target(masker: Masker, target: Target) -> Target:
@@ -37,6 +38,11 @@ def masked_target(masker: Masker, target: Target) -> Target:
             environment=masker.headers(target.environment),
             stdin=None if target.stdin is None else masker.json_text(target.stdin),
         )
+    # Names and addresses on AWS hold no secret; what is sent may.
+    if isinstance(target, LambdaTarget):
+        return _with(target, body=None if target.body is None else masker.text(target.body))
+    if isinstance(target, SqsTarget):
+        return _with(target, body=None if target.body is None else masker.text(target.body))
     return target
 
 

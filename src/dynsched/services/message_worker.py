@@ -63,14 +63,12 @@ class Message:
         id: of this message.
         body: what it says.
         receipt: names this receipt of it, to make it visible again.
-        queue_url: where it came from.
         sent_at: when it was sent, if that is known.
     """
 
     id: str
     body: str
     receipt: str = ""
-    queue_url: str = ""
     sent_at: datetime | None = None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynsched.services.answer_verbs import AnswerVerbs
 from dynsched.services.batch_verbs import BatchVerbs
 from dynsched.services.handoff_verbs import HandOffVerbs
 from dynsched.services.job_verbs import Changed, JobVerbs
@@ -14,6 +15,13 @@ __all__ = ["Changed", "NewToken", "Operations"]
 
 
 class Operations(
-    JobVerbs, ReplayVerbs, BatchVerbs, StoreVerbs, HandOffVerbs, TokenVerbs, UnmaskVerbs
+    JobVerbs,
+    ReplayVerbs,
+    AnswerVerbs,
+    BatchVerbs,
+    StoreVerbs,
+    HandOffVerbs,
+    TokenVerbs,
+    UnmaskVerbs,
 ):
     """Verbs for people and programs; every rule is here and in the domain, none in a view."""

@@ -11,13 +11,16 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from random import Random
 
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import EPOCH, Clock, within
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.services.beats import Beats
-from dynsched.services.endings import attempt_expiry
-from dynsched.services.fixed_leases import FixedLeases
+from dynsched.services.callbacks import end_handed_over, timed_out
+from dynsched.services.endings import Endings, attempt_expiry
+from dynsched.services.lease_ends import FixedLeases
+from dynsched.services.permits import PermitDesk
 from dynsched.services.resending import Resending
 from dynsched.services.session import SessionLocks
 from dynsched.services.skew import check_clock
@@ -46,6 +49,7 @@ class SweepReport:
     Attributes:
         closed: sessions that were closed.
         returned: runs returned to ready, or made dead as poison.
+        unanswered: handed-over attempts that have failed as nobody answered in time.
         late: runs found by a re-reading or by the daily sweep; each is an alarm.
         purged: expired rows deleted, where the store does not do so by itself.
         failed: rows that could not be returned; the rest went on.
@@ -55,6 +59,7 @@ class SweepReport:
 
     closed: int = 0
     returned: int = 0
+    unanswered: int = 0
     late: int = 0
     purged: int = 0
     failed: int = 0
@@ -70,7 +75,14 @@ class Reaper:
     """
 
     def __init__(
-        self, store: Store, *, clock: Clock, settings: Settings, locks: SessionLocks, name: str
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        rng: Random,
+        settings: Settings,
+        locks: SessionLocks,
+        name: str,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -78,6 +90,9 @@ class Reaper:
         self._locks = locks
         self._report = SweepReport()
         self._statistics = Statistics(store)
+        self._endings = Endings(
+            store, clock=clock, rng=rng, desk=PermitDesk(store), on_move=self._statistics.moved
+        )
         self._resending = Resending(store, settings=settings)
         self._beats = Beats(store, role=REAPER, name=name)
         self._fixed = FixedLeases(store, settings=settings, give_back=self._return_run)
@@ -253,6 +268,8 @@ class Reaper:
                 return False
             if run.lease_ends_at is not None and not self._ended(run.lease_ends_at, now):
                 return False  # taken anew by the same invocation
+            if run.handed_over:
+                return self._fail_unanswered(run, now)
             move = lifecycle.reclaim(run, now=now, signature=POISON_GROUP)
             self._store.runs.note_attempts([_lost(run, now)])
             outcome = self._store.runs.apply(move)
@@ -263,6 +280,19 @@ class Reaper:
                 return True
             run = outcome.current
         return False
+
+    def _fail_unanswered(self, run: Run, now: datetime) -> bool:
+        """End an attempt for which nobody answered: a failure, which the retry policy judges."""
+        ended = end_handed_over(
+            self._endings,
+            run,
+            timed_out(run),
+            job=self._store.jobs.get(run.job_id),
+            now=now,
+            look_ahead=self._store.topology.look_ahead,
+        )
+        self._report.unanswered += ended is not None
+        return ended is not None
 
     def _follow(self, before: Run, after: Run) -> None:
         if after.state is RunState.DEAD:

@@ -13,6 +13,8 @@ from dynsched.domain.instants import within
 from dynsched.domain.lifecycle import SUSPECT_LOSSES
 from dynsched.domain.run import Run, RunKey, RunState
 from dynsched.domain.target import CommandTarget, HandlerTarget, Target
+from dynsched.domain.target_aws import LambdaTarget, SqsTarget
+from dynsched.domain.target_base import TargetKind
 from dynsched.services.hand import Hand
 from dynsched.settings import Settings
 from dynsched.targets.runner import TargetRunner
@@ -54,7 +56,9 @@ class Refusals:
         if known is None:
             target = _stand_in(needs)
             known = target is None or self._runner.knows(target)
-            self._known[needs] = known
+            if known or not isinstance(target, LambdaTarget | SqsTarget):
+                # Credentials may come later; the runner looks for them now and then.
+                self._known[needs] = known
         return known
 
     def overdue(self, run: Run, now: datetime) -> bool:
@@ -147,4 +151,8 @@ def _stand_in(needs: str) -> Target | None:
         return HandlerTarget(name)
     if kind == "command":
         return CommandTarget("true", user=name or None)
+    if kind == TargetKind.LAMBDA:
+        return LambdaTarget("any")
+    if kind == TargetKind.SQS:
+        return SqsTarget("https://sqs.eu-west-1.amazonaws.com/000000000000/any")
     return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from dynsched.domain.lifecycle import Event, Transition
+from dynsched.domain.lifecycle import Transition
+from dynsched.domain.moves import Event
 from dynsched.domain.run import Run, RunState
 
 log = logging.getLogger("dynsched.worker.runs")

@@ -14,7 +14,7 @@ from dynsched.domain.instants import MILLISECOND, MINUTE, minute_of, minute_star
 from dynsched.domain.job import Priority
 from dynsched.domain.run import FIXED_SESSION, Run, RunState, parse_run_id
 from dynsched.errors import FilterError
-from dynsched.services.fixed_leases import fixed_minutes
+from dynsched.services.lease_ends import fixed_minutes
 from dynsched.services.run_plan import ENDED, RunPlan
 from dynsched.services.run_plan import Place as Where
 from dynsched.services.search_sources import Reads, Step, merged

@@ -20,6 +20,7 @@ from dynsched.domain.payload import Json, check_payload
 from dynsched.domain.run import TERMINAL, Run, RunKey, RunKind, RunState, occur, parse_run_id
 from dynsched.domain.target import check_target_payload
 from dynsched.errors import Conflict, IllegalTransition, InvalidInput, NotFound
+from dynsched.services.callbacks import answer_desk
 from dynsched.services.cancelling import request_cancel
 from dynsched.services.gate import changes, note
 from dynsched.services.replay_notes import note_by_hand
@@ -212,7 +213,14 @@ class RunVerbs(Verbs):
                 raise IllegalTransition(f"run {run_id} has ended: it is {run.state.value}")
             if run.state is RunState.LEASED:
                 asked = request_cancel(self._store, run, reason=why)
-                if asked is not None and asked.cancel_requested:
+                if asked is not None and asked.handed_over:
+                    asked = answer_desk(self._store, clock=self._clock, rng=self._rng).call_off(
+                        asked
+                    )
+                    if asked is not None:
+                        note(f"handed over -> {asked.state.value}")
+                        return asked
+                elif asked is not None and asked.cancel_requested:
                     note("asked to stop")
                     return asked
                 continue

@@ -12,6 +12,7 @@ from dynsched.domain.job import Job, Policies
 from dynsched.domain.retry import Failed, Hint
 from dynsched.domain.target import Target
 from dynsched.errors import StoreError
+from dynsched.services.callbacks import Handover
 from dynsched.services.hand import InHand
 from dynsched.services.parts import PartCache
 from dynsched.storage.jobs import target_of
@@ -33,6 +34,7 @@ class Starter:
 
     Args:
         on_end: told when a handler has returned, on its slot's thread.
+        handover: hands runs over that go on elsewhere.
     """
 
     def __init__(
@@ -42,11 +44,13 @@ class Starter:
         clock: Clock,
         parts: PartCache,
         on_end: Callable[[InHand], None],
+        handover: Handover,
     ) -> None:
         self._runner = runner
         self._clock = clock
         self._parts = parts
         self._on_end = on_end
+        self._handover = handover
 
     def prepare(self, items: Sequence[InHand]) -> list[tuple[InHand, Callable[[], None]]]:
         """Return the work of each run, with its target and payload read.
@@ -82,7 +86,7 @@ class Starter:
         return lambda: self._end(item, failed)
 
     def _run(self, item: InHand, target: Target, context: Context[object]) -> None:
-        result = self._runner.run(target, context)
+        result = self._runner.run(target, context, hand_over=lambda: self._handover.hand_over(item))
         if item.given_up:
             item.late = result
         else:

@@ -18,7 +18,7 @@ from typing import Any
 from dynsched.domain import lifecycle
 from dynsched.domain.instants import EPOCH, Clock, minute_start
 from dynsched.domain.run import Run, RunState
-from dynsched.services.fixed_leases import GiveBack
+from dynsched.services.lease_ends import GiveBack
 from dynsched.services.serving import JobServer
 from dynsched.settings import Settings
 from dynsched.storage.codec import decode_job, decode_run
@@ -149,7 +149,7 @@ class DailySweep:
             return
         run = decode_run(row)
         if run.state is RunState.LEASED:
-            self._visit_leased(run, now)
+            self._visit_leased(row, run, now)
         elif run.state is RunState.FAILED and run.available_at < now - OVERDUE:
             outcome = self._store.runs.apply(lifecycle.due(run))
             if isinstance(outcome, RunApplied):
@@ -157,17 +157,20 @@ class DailySweep:
         else:
             self._move(row, run_index(run, self._store.topology.newest()))
 
-    def _visit_leased(self, run: Run, now: datetime) -> None:
+    def _visit_leased(self, row: Row, run: Run, now: datetime) -> None:
         session = run.session or ""
         if run.lease_ends_at is not None:
             over = run.lease_ends_at + self._settings.lease_margin <= now
-            if over and self._give_back(run, session, now) and run.lease_ends_at < now - OVERDUE:
+            if not over:
+                # It may be days until its end, under counts that are soon forgotten.
+                self._move(row, run_index(run, self._store.topology.newest()))
+            elif self._give_back(run, session, now) and run.lease_ends_at < now - OVERDUE:
                 self._found("run %s lay under a lease that had ended", run.run_id)
             return
         if session in self._living:
             return
-        row = self._store.control.session(session)
-        if (row is None or not row.open) and self._give_back(run, session, now):
+        held = self._store.control.session(session)
+        if (held is None or not held.open) and self._give_back(run, session, now):
             self._found("run %s lay under a session that is over", run.run_id)
 
     def _visit_job(self, row: Row, now: datetime) -> None:

@@ -10,6 +10,7 @@ from dynsched.domain.lease_words import invocation_words
 from dynsched.domain.run import Run
 from dynsched.domain.time_words import number, span, stamp
 from dynsched.domain.why_ended import PATIENCE
+from dynsched.services.why_callback import why_handed_over
 from dynsched.services.why_case import Case, worker_words
 from dynsched.settings import Settings
 from dynsched.storage.control import Session
@@ -23,6 +24,8 @@ MARGIN = Settings().lease_margin
 def why_running(leased: Case) -> Finding:
     """Return who runs a leased run, or who is gone with it."""
     run, evidence = leased.run, leased.evidence
+    if run.handed_over and run.lease_ends_at is not None:
+        return why_handed_over(leased, run.lease_ends_at)
     if run.lease_ends_at is not None:
         return _on_its_own(leased, run.lease_ends_at)
     session = evidence.session(run.session or "")

@@ -9,6 +9,7 @@ from typing import Protocol
 from dynsched.domain.instants import Clock
 from dynsched.domain.lifecycle import Transition
 from dynsched.domain.run import Run
+from dynsched.services.callbacks import Handover
 from dynsched.services.claims import Claims
 from dynsched.services.endings import Endings
 from dynsched.services.exits import Exits, Slots
@@ -81,13 +82,16 @@ class Workbench:
         lead_out = LeadOut(
             store, clock, refusals=self.refusals, endings=self.endings, write=self.exits.write
         )
-        parts = PartCache(store)
-        self.starts = self._starts(
-            Starter(runner=runner, clock=clock, parts=parts, on_end=self.exits.returned),
-            lead_out,
+        starter = self._starter(store, runner=runner, clock=clock, rng=rng)
+        self.starts = self._starts(starter, lead_out, clock=clock, settings=settings, slots=slots)
+
+    def _starter(self, store: Store, *, runner: TargetRunner, clock: Clock, rng: Random) -> Starter:
+        return Starter(
+            runner=runner,
             clock=clock,
-            settings=settings,
-            slots=slots,
+            parts=PartCache(store),
+            on_end=self.exits.returned,
+            handover=Handover(store, clock=clock, rng=rng),
         )
 
     def _starts(

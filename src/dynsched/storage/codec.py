@@ -85,6 +85,7 @@ RUN_PLAIN = (
     ("o", "origin"),
     ("w", "waits"),
     ("se", "session"),
+    ("cb", "callback"),
     ("c", "cancel_requested"),
     ("wa", "waiter"),
     ("pl", "payload"),

@@ -68,7 +68,20 @@ class WasCancelled:
     reason: StopReason
 
 
-Result: TypeAlias = Succeeded | Failed | Snoozed | WasCancelled
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedOver:
+    """The attempt goes on outside of this process, and somebody reports how it ended.
+
+    Its row says so already: nothing is left to be written.
+
+    Attributes:
+        ends_at: the attempt has failed if nobody has reported by then.
+    """
+
+    ends_at: datetime
+
+
+Result: TypeAlias = Succeeded | Failed | Snoozed | WasCancelled | HandedOver
 
 
 class Tail:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dynsched.domain.instants import Clock
 from dynsched.domain.retry import Failed
 from dynsched.domain.target import CommandTarget, HandlerTarget, HttpTarget, Target
+from dynsched.domain.target_aws import LambdaTarget, SqsTarget
 from dynsched.targets.app import App
 from dynsched.targets.command import (
     KILL_GRACE,
@@ -25,9 +26,12 @@ from dynsched.targets.forks import one_process
 from dynsched.targets.loop import LoopThread
 from dynsched.targets.result import Result, outcome_of, stopped, succeeded
 from dynsched.targets.stop import Limits, LimitWatch, StopReason
+from dynsched.targets.ticket import HandOver
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager
+
+    from dynsched.targets.aws import AwsClients
 
 HTTP_LIMIT = timedelta(minutes=5)
 """The soft limit of an HTTP request whose run has none."""
@@ -42,6 +46,8 @@ class TargetRunner:
         clock: measures time limits and counts snoozes.
         http_pool: connections for HTTP targets; by default one of its own, made when needed. A
             request over a given pool ends by its time-out only, not by the stop signal.
+        aws: clients for Lambda and SQS targets; by default its own, made when needed.
+        region: where functions are that are known by plain names; None asks the environment.
         kill_grace: from SIGTERM to SIGKILL for a command without a hard limit.
         lease_lost_grace: the same after a lost lease; keep it shorter than the lease margin.
 
@@ -55,6 +61,8 @@ class TargetRunner:
         allow_commands: bool,
         clock: Clock,
         http_pool: PoolManager | None = None,
+        aws: AwsClients | None = None,
+        region: str | None = None,
         kill_grace: timedelta = KILL_GRACE,
         lease_lost_grace: timedelta = LEASE_LOST_GRACE,
     ) -> None:
@@ -63,6 +71,7 @@ class TargetRunner:
         self._clock = clock
         self._given_pool = http_pool
         self._own_pool: PoolManager | None = None
+        self._clients, self._region = aws, region
         self._lock = threading.Lock()
         self._kill_grace, self._lease_lost_grace = kill_grace, lease_lost_grace
         self._groups = Groups()
@@ -82,14 +91,23 @@ class TargetRunner:
             if not self._allow_commands:
                 return "this worker was started without --allow-commands"
             return refusal_of_user(target)
+        if isinstance(target, LambdaTarget | SqsTarget):
+            return self._aws().refusal()
         return ""
 
-    def run(self, target: Target, context: AnyContext) -> Result:
+    def run(
+        self, target: Target, context: AnyContext, *, hand_over: HandOver | None = None
+    ) -> Result:
         """Run the target in the calling thread and return how it ended; never raises.
 
         The context's limits count from this call. A sync handler that ignores its stop signal
         cannot be ended: this call then returns when the handler does. An async one is given up at
         the hard limit, a command is killed, a request is hung up on.
+
+        Args:
+            target: what to run.
+            context: the attempt's.
+            hand_over: writes that the run goes on elsewhere; a target that calls back needs it.
         """
         refusal = self.refusal(target)
         if refusal:
@@ -102,7 +120,7 @@ class TargetRunner:
             context = replace(context, limits=Limits(soft=soft, hard=context.limits.hard))
         try:
             with self._watch.over(context.limits, context.stop):
-                return self._dispatch(target, context)
+                return self._dispatch(target, context, hand_over)
         except BaseException as error:  # noqa: BLE001  # an exit raised by a handler is its failure
             return outcome_of(error, context, self._clock.now())
 
@@ -113,8 +131,12 @@ class TargetRunner:
         self._watch.close()
         if self._own_pool is not None:
             self._own_pool.clear()
+        if self._clients is not None:
+            self._clients.close()
 
-    def _dispatch(self, target: Target, context: AnyContext) -> Result:
+    def _dispatch(self, target: Target, context: AnyContext, hand_over: HandOver | None) -> Result:
+        if isinstance(target, LambdaTarget | SqsTarget):
+            return self._ask_aws(target, context, hand_over)
         if isinstance(target, HttpTarget):
             return self._run_http(target, context)
         if isinstance(target, CommandTarget):
@@ -153,3 +175,21 @@ class TargetRunner:
             pool = self._given_pool or self._own_pool
         assert pool is not None
         return run_http(target, context, pool=pool, clock=self._clock)
+
+    def _aws(self) -> AwsClients:
+        # Imported here: AWS's client takes a quarter of a second, and few workers need it so.
+        from dynsched.targets.aws import AwsClients  # noqa: PLC0415
+
+        with self._lock:
+            if self._clients is None:
+                self._clients = AwsClients(self._clock, region=self._region)
+            return self._clients
+
+    def _ask_aws(
+        self, target: LambdaTarget | SqsTarget, context: AnyContext, hand_over: HandOver | None
+    ) -> Result:
+        from dynsched.targets.aws import run_lambda, run_sqs  # noqa: PLC0415
+
+        if isinstance(target, SqsTarget):
+            return run_sqs(target, context, clients=self._aws())
+        return run_lambda(target, context, clients=self._aws(), hand_over=hand_over)

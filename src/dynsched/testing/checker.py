@@ -13,7 +13,7 @@ from datetime import datetime
 
 from dynsched.domain.instants import to_text
 from dynsched.domain.job import Job, JobState, Overlap, names_instant
-from dynsched.domain.lifecycle import Event
+from dynsched.domain.moves import Event
 from dynsched.domain.run import TERMINAL, Run, RunKind, RunState
 from dynsched.domain.verdict import untouched
 from dynsched.storage.engine import Engine

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dynsched.domain.lifecycle import MOVES, POISON_LOSSES, SUSPECT_LOSSES, Event
+from dynsched.domain.lifecycle import POISON_LOSSES, SUSPECT_LOSSES
+from dynsched.domain.moves import MOVES, Event
 from dynsched.domain.run import Run
 
 Shape = Callable[[Run, Run], bool]
@@ -73,6 +74,9 @@ def _cancelled(before: Run, after: Run) -> bool:
 
 SHAPES: Mapping[Event, Shape] = {
     Event.CLAIM: _claimed,
+    Event.HAND_OVER: lambda before, after: (
+        _grows(before, after) and after.callback not in ("", before.callback)
+    ),
     Event.STEP_BACK: _grows,
     Event.SUCCEED: _reported,
     Event.SNOOZE: lambda before, after: _reported(before, after) and after.reason != "retry",

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TypeAlias, TypeVar
 
 from dynsched.domain.job import Generation, Job, Span
-from dynsched.domain.lifecycle import Event
+from dynsched.domain.moves import Event
 from dynsched.domain.run import Run
 from dynsched.errors import DynschedError
 from dynsched.storage.codec import decode_generation, decode_job, decode_run, decode_span

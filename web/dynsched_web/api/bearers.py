@@ -8,7 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import timedelta
 
-from dynsched.domain.access import Access
+from dynsched.domain.access import Access, Role
 from dynsched.domain.instants import Clock
 from dynsched.errors import Unauthenticated
 from dynsched.services.views import Views
@@ -95,6 +95,22 @@ class Bearers:
             via="api",
             tenant=token.tenant,
         )
+
+    def of_run(self, address: str) -> Access:
+        """Return what whoever shows a run's own token may do; the verb looks at that token.
+
+        Args:
+            address: where the request comes from.
+
+        Raises:
+            Refused: the address has shown too many wrong ones.
+        """
+        self._check_bound(address)
+        return Access(actor="callback", role=Role.OPERATOR, read_only=self._read_only, via="api")
+
+    def note_wrong(self, address: str) -> None:
+        """Count a run's token that was wrong."""
+        self._failed(address, b"")
 
     def _check_bound(self, address: str) -> None:
         with self._lock:

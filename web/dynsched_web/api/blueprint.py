@@ -16,7 +16,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from dynsched.bootstrap import Base, build_operations, build_views
 from dynsched.domain.access import REPLAY_LIMIT, Access
 from dynsched.domain.payload import read_json
-from dynsched.errors import InvalidInput, NotFound
+from dynsched.errors import Forbidden, InvalidInput, NotFound
 from dynsched.services.documents import Document
 from dynsched.services.views import Views
 from dynsched_web.api import dead, jobs, replays, runs, store
@@ -116,9 +116,11 @@ def _view(
     route: Route, base: Base, views: Views, bearers: Bearers, limits: Limits
 ) -> Callable[..., Response]:
     def view(**path: str) -> Response:
-        access = _NOBODY
-        if not route.open:
-            address = request.remote_addr or ""
+        access, address, shown = _NOBODY, request.remote_addr or "", False
+        if route.run_token and not _has("Authorization"):
+            access = bearers.of_run(address)
+            shown = bool(_body(route, limits.body_bytes).get(route.run_token))
+        if not route.open and not shown:
             access = bearers.access(request.headers.get("Authorization"), address)
         call = Call(
             access=access,
@@ -130,7 +132,13 @@ def _view(
             headers={name: request.headers[name] for name in route.headers if _has(name)},
             body=_body(route, limits.body_bytes),
         )
-        text = json.dumps(route.act(call), ensure_ascii=False, allow_nan=False)
+        try:
+            document = route.act(call)
+        except Forbidden:
+            if shown:
+                bearers.note_wrong(address)
+            raise
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False)
         return Response(text.encode("utf-8", "backslashreplace"), route.status, _HEADERS)
 
     return view
@@ -221,7 +229,7 @@ def _body(route: Route, bytes_max: int) -> Mapping[str, Any]:
         raise RequestEntityTooLarge
     if route.body is None:
         return {}
-    data = request.get_data(cache=False)
+    data = request.get_data(cache=bool(route.run_token))
     if len(data) > bytes_max:
         raise RequestEntityTooLarge
     if not data and not route.body_needed:

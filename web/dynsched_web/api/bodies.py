@@ -13,7 +13,9 @@ from dynsched.domain.job import CatchUp, Overlap, Policies, Priority
 from dynsched.domain.names import NAME
 from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.target import METHODS, Target, target_from_body
+from dynsched.domain.target_aws import Invocation
 from dynsched.errors import InvalidInput
+from dynsched.services.callbacks import Answer
 from dynsched.services.specs import (
     AtSpec,
     CronSpec,
@@ -100,6 +102,16 @@ TARGET = by_kind(
             "words": SHOWN_TEXT,
         },
     ),
+    fields(
+        "",
+        {"kind": {"const": "lambda"}, "function": TEXT},
+        {"invocation": word(Invocation), "body": TEXT, "words": SHOWN_TEXT},
+    ),
+    fields(
+        "",
+        {"kind": {"const": "sqs"}, "url": TEXT},
+        {"group": TEXT, "body": TEXT, "words": SHOWN_TEXT},
+    ),
 )
 _RULE = fields(
     "",
@@ -152,6 +164,20 @@ EDITED_JOB = fields(
     "JobChanges", {}, {"schedule": orelse_null(SCHEDULE), "target": TARGET, **_PARTS}
 )
 REASON = fields("Reason", {}, {"reason": WHY})
+OUTCOME = fields(
+    "Outcome",
+    {"outcome": {"type": "string", "enum": ["done", "failed"]}},
+    {
+        "token": {"type": "string", "maxLength": 200},
+        "output": ANYTHING,
+        "error_type": TEXT,
+        "message": TEXT,
+        "trace": TEXT,
+        "permanent": TRUTH,
+        "retry_after_s": SECONDS,
+        "reason": WHY,
+    },
+)
 NEEDED_REASON = fields("NeededReason", {"reason": WHY})
 
 
@@ -265,6 +291,31 @@ def instant_of(body: Mapping[str, Any], name: str) -> Any:
     """
     text = body.get(name)
     return None if text is None else from_text(text, name)
+
+
+def answer_of(body: Mapping[str, Any]) -> Answer:
+    """Return how work ended that was handed over.
+
+    Args:
+        body: an `OUTCOME`.
+
+    Raises:
+        InvalidInput: a field does not go with the outcome, or is wrong.
+    """
+    done = body["outcome"] == "done"
+    foreign = ("error_type", "message", "trace", "permanent", "retry_after_s")
+    for name in foreign if done else ("output",):
+        if name in body:
+            raise InvalidInput(name, f"it does not go with {body['outcome']}", "drop it")
+    if done:
+        return Answer.done(body.get("output"))
+    return Answer.failed(
+        body.get("error_type", "Failed"),
+        body.get("message", ""),
+        trace=body.get("trace", ""),
+        permanent=body.get("permanent", False),
+        retry_after=duration_of(body, "retry_after_s"),
+    )
 
 
 def some_change(body: Mapping[str, Any]) -> None:

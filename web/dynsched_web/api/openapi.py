@@ -81,6 +81,8 @@ def _operation(route: Route, components: dict[str, Any]) -> dict[str, Any]:
         operation["requestBody"] = {"required": route.body_needed, "content": content}
     if route.open:
         operation["security"] = []
+    if route.run_token:
+        operation["security"] = [{"token": []}, {}]
     return operation
 
 

@@ -14,7 +14,10 @@ log = logging.getLogger("dynsched.web.api")
 
 TYPE = "application/problem+json"
 PREFIX = "urn:problem:dynsched:"
-NAMES = {"key": "Idempotency-Key", "run": "run_id", "in": "delay_s", "delay": "delay_s"}
+NAMES = {
+    "key": "Idempotency-Key", "run": "run_id", "in": "delay_s", "delay": "delay_s",
+    "retry_after": "retry_after_s",
+}  # fmt: skip
 """Fields of the domain's errors that have another name here."""
 
 

@@ -142,6 +142,7 @@ class Route:
         body: what the body must be; None takes none.
         body_needed: there must be one.
         open: anybody may ask, without a token.
+        run_token: field of the body that stands for a bearer's token: the run's own.
         act: what it does.
     """
 
@@ -158,6 +159,7 @@ class Route:
     body: Schema | None
     body_needed: bool
     open: bool
+    run_token: str
     act: Callable[[Call], Document]
 
     @property
@@ -207,6 +209,7 @@ class Routes:
         headers: Mapping[str, Schema] | None = None,
         body: Schema | None = None,
         open: bool = False,
+        run_token: str = "",
     ) -> Callable[[Callable[[Call], Document]], Callable[[Call], Document]]:
         """Declare a route; the function's docstring is its description in the document."""
 
@@ -226,6 +229,7 @@ class Routes:
                 body=body,
                 body_needed=body is not None and bool(body.get("required")),
                 open=open,
+                run_token=run_token,
                 act=act,
             )
             self._routes.append(route)

@@ -61,6 +61,26 @@ def cancel_run(call: Call) -> Document:
     return _changed(call, call.operations.cancel(run_id, reason=call.reason))
 
 
+@ROUTES.route(
+    "POST",
+    "/runs/{run}/outcome",
+    answer=answers.RUN,
+    body=bodies.OUTCOME,
+    run_token="token",  # noqa: S106  # a field's name
+)
+def answer_run(call: Call) -> Document:
+    """Tell how a run ended that was handed over and waits for its callback.
+
+    Whoever has the `token` that its function was given needs no other one; an operator may end it
+    without it.
+    """
+    answer, token = bodies.answer_of(call.body), call.body.get("token", "")
+    if token:
+        return _changed(call, call.operations.answer_run(call.path["run"], token, answer))
+    run_id = own_run(call).run.run_id
+    return _changed(call, call.operations.end_run(run_id, answer, reason=call.reason))
+
+
 @ROUTES.route("POST", "/runs/{run}/replay", answer=answers.RUN, body=bodies.REASON)
 def replay_run(call: Call) -> Document:
     """Bring a dead run back: the same run and idempotency key, its attempts kept."""
