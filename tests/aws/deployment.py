@@ -26,6 +26,7 @@ from dynsched.bootstrap import (
     open_base,
 )
 from dynsched.domain.job import Job, Overlap, Policies, Priority
+from dynsched.domain.message import encode_message
 from dynsched.domain.names import new_id
 from dynsched.domain.run import TERMINAL, Run
 from dynsched.domain.target import HandlerTarget
@@ -273,6 +274,11 @@ class Deployment:
         asked = self.messages.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
         names = ("", "Delayed", "NotVisible")
         return sum(int(asked["Attributes"][f"ApproximateNumberOfMessages{name}"]) for name in names)
+
+    def send(self, run: Run) -> None:
+        """Send a message for a run, whether it is due or not."""
+        url = self.queues[run.priority]
+        self.messages.send_message(QueueUrl=url, MessageBody=encode_message(run.run_id))
 
     def deliver(self) -> None:
         """Hand the worker what the queues hold now, as the mappings would, and once only.

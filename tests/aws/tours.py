@@ -6,9 +6,16 @@ that is granted and never used.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
-from dynsched.bootstrap import build_operations, open_base
+from dynsched.bootstrap import build_operations, build_worker, open_base
+from dynsched.domain import lifecycle
+from dynsched.domain.job import Overlap
+from dynsched.domain.retry import RetryPolicy
+from dynsched.domain.run import FIXED_SESSION, Run, RunState
+from dynsched.services.specs import EverySpec
+from dynsched.storage.runs import RunApplied
 from tests.aws.deployment import Deployment
 from tests.contract.dynamo_backends import dummy_credentials
 from tests.integration.program import Program
@@ -102,3 +109,52 @@ def puller_tour(deployment: Deployment, folder: Path) -> None:
         program = Program(folder, made=False)
         program.url = deployment.store_url("puller")
         program("worker", "--once", "--app", "tests.aws.program.tried_app:app")
+
+
+def functions_tour(deployment: Deployment) -> None:
+    """Give the functions all kinds of work, and let a day pass."""
+    operations = deployment.operations
+    operations.set_tenant("default", max_running=50, reason="tour")
+    deployment.add("touch", every=EverySpec(every=timedelta(minutes=1)), overlap=Overlap.SKIP)
+    large = deployment.add("touch")
+    operations.enqueue(large.job_id, {"until": "x" * 100_000})
+    operations.enqueue(large.job_id, delay=timedelta(minutes=20))  # beyond what SQS can delay
+    operations.enqueue(large.job_id, delay=timedelta(seconds=2))
+    again = RetryPolicy(max_attempts=3, base=timedelta(minutes=30), cap=timedelta(hours=1))
+    failing = deployment.add("fail", retry=again)
+    operations.enqueue(failing.job_id, {"until": "/nowhere"})
+    soon = RetryPolicy(max_attempts=2, base=timedelta(seconds=1), cap=timedelta(seconds=1))
+    dead = deployment.add("fail", retry=soon)
+    run = operations.enqueue(dead.job_id, {"until": "/nowhere"})
+    early = operations.enqueue(large.job_id, delay=timedelta(seconds=3))
+    deployment.send(early)
+    _lose_a_lease(deployment, operations.enqueue(large.job_id))
+    for _ in range(3):
+        _turn(deployment)
+    while run.run_id not in dead_ids(deployment):
+        _turn(deployment)
+    draft = operations.preview_replay(f"job:{dead.name}", reason="tour", rate=None)
+    operations.confirm_replay(draft.batch_id, reason="tour")
+    for shift in (timedelta(0), timedelta(minutes=15), timedelta(hours=2), timedelta(hours=25)):
+        deployment.ahead(shift)
+        for _ in range(2):
+            _turn(deployment)
+
+
+def _turn(deployment: Deployment) -> None:
+    deployment.invoke("dispatcher")
+    deployment.invoke("reaper")
+    deployment.deliver()
+
+
+def dead_ids(deployment: Deployment) -> set[str]:
+    """Return the ids of the runs that are dead now."""
+    return {run.run_id for run in deployment.runs() if run.state is RunState.DEAD}
+
+
+def _lose_a_lease(deployment: Deployment, run: Run) -> None:
+    """Let a run be held by an invocation that is gone, and a session by a worker that is gone."""
+    now = deployment.base.clock.now()
+    taken = lifecycle.claim(run, session=f"{FIXED_SESSION}gone", now=now, lease_ends_at=now)
+    assert isinstance(deployment.base.store.runs.apply(taken), RunApplied)
+    build_worker(deployment.base).keeper.open()

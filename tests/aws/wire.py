@@ -116,7 +116,8 @@ class Wire:
         return self._counts.get(caller, 0)
 
     def mend(self) -> None:
-        """Break, bend and hold nothing any more."""
+        """Break, bend and hold nothing any more, and forget the calls so far."""
+        self.calls.clear()
         self.breaks = self.bend = None
         self.release.set()
         self.held, self.holding, self.release = set(), threading.Event(), threading.Event()
