@@ -13,6 +13,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.functions.runtime_api import running
 from tools import build_zip
 from tools.build_zip import (
     fewer_endpoints,
@@ -24,8 +26,6 @@ from tools.build_zip import (
     write_zip,
 )
 from tools.locked_wheels import CACHE, PACKAGES, BuildFailed, read_lock, wheels
-
-from tests.functions.runtime_api import running
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 3_000_000
