@@ -21,7 +21,7 @@ from bench.units import ApartMeter
 from bench.ways import EMF_BYTES
 from dynsched.bootstrap import build_message_worker, build_operations, init_store, open_base
 from dynsched.domain.job import Overlap, Policies, Priority
-from dynsched.lambdas.dispatcher import DispatcherFunction
+from dynsched.lambdas.dispatcher import Deployment, DispatcherFunction
 from dynsched.lambdas.metrics import Emf
 from dynsched.lambdas.process import Process
 from dynsched.lambdas.reaper import ReaperFunction
@@ -48,7 +48,7 @@ IDLE_MOST = {
     ("dispatcher", "written"): 4.0,
     ("dispatcher", "read"): 17.0,
     ("reaper", "written"): 8.0,
-    ("reaper", "read"): 130.0,
+    ("reaper", "read"): 135.0,
 }
 QUEUES = tuple(
     MessageQueue(queue="main", priority=priority, url=f"https://messages/main-{priority.value}")
@@ -97,7 +97,8 @@ class Handed:
         app.job(HANDLER)(self._count)
         for number in range(jobs):
             self.store.job(f"job-{number}", CronSpec(expr="* * * * *"), policies)
-        self._dispatcher = DispatcherFunction(self._process("dispatcher"))
+        deployment = Deployment(look_ahead=LOOK_AHEAD, message_queues=QUEUES)
+        self._dispatcher = DispatcherFunction(self._process("dispatcher"), deployment)
         self._reaper = ReaperFunction(self._process("reaper"))
         self._worker = build_message_worker(base, app, slots=InlineSlots())
 

@@ -78,7 +78,7 @@ MESSAGE_METERED: Final = MappingProxyType({
     "enqueued in bulk": Units(written=8.0, read=3.0),
 })  # fmt: skip
 """Units of a run by a worker function."""
-METERED_IDLE: Final = Units(written=12.0, read=132.0)
+METERED_IDLE: Final = Units(written=12.0, read=143.0)
 """Units of a minute in which dispatcher and reaper are woken and nothing is due,
 with 10,000 jobs stored."""
 

@@ -45,7 +45,9 @@ resource "aws_sqs_queue" "messages" {
 }
 
 # What was delivered too often, one for each queue of the scheduler. Nothing is lost with it: the
-# run's row stays, and the reaper sends for it again.
+# run's row stays, and the reaper sends for it again. Who may put messages here is said by names: by
+# reference the two queues would wait for each other, and as a resource of its own it is waited for,
+# for half a minute at each change and for ever where an emulator does not forget it.
 resource "aws_sqs_queue" "dead" {
   for_each = toset(var.queues)
 
@@ -57,12 +59,11 @@ resource "aws_sqs_queue" "dead" {
 
   policy = local.tls_only["${var.prefix}-${each.key}-dead"]
 
-  # By ARNs that are put together: read from the queues, which name this one, they were a circle.
   redrive_allow_policy = jsonencode({
     redrivePermission = "byQueue"
     sourceQueueArns = [
-      for priority in local.priorities :
-      "arn:${local.partition}:sqs:${local.scope}:${var.prefix}-${each.key}-${priority}"
+      for queue in values(local.message_queues) : "arn:${local.partition}:sqs:${local.scope}:${queue.name}"
+      if queue.queue == each.key
     ]
   })
 }

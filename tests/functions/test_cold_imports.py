@@ -12,8 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 # Each would cost a cold start some tens of milliseconds; none has anything to do there.
 HEAVY = {
-    "boto3", "click", "flask", "htmx_flask", "pydantic", "s3transfer", "sqlite3", "textual",
-    "waitress", "werkzeug",
+    "asyncio", "boto3", "click", "flask", "htmx_flask", "pydantic", "s3transfer", "sqlite3",
+    "textual", "waitress", "werkzeug",
 }  # fmt: skip
 OURS = {
     "dynsched.cli", "dynsched.client", "dynsched.services.operations", "dynsched.services.views",
@@ -61,4 +61,4 @@ def test_what_is_our_own_looks_up_no_installed_packages(name: str) -> None:
 def test_a_dispatcher_has_no_part_of_a_worker() -> None:
     """It starts no handler, so it needs none of what starts them."""
     loaded = loaded_by("dynsched.lambdas.dispatcher", TOLD)
-    assert not loaded & {"asyncio", "dynsched.services.workbench", "dynsched.services.health"}
+    assert not loaded & {"dynsched.services.workbench", "dynsched.services.health"}

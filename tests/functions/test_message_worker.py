@@ -198,7 +198,7 @@ def test_nothing_is_begun_when_there_is_no_time_to_end_it(stage: Stage) -> None:
 
 
 def test_handlers_are_told_to_stop_before_the_end(stage: Stage) -> None:
-    """One that listens is back in time, and what it has done is not counted as a failure."""
+    """One that listens is back in time with what it has done."""
     run = stage.run()
     slots, begun = OneThread(), threading.Event()
 
@@ -212,21 +212,21 @@ def test_handlers_are_told_to_stop_before_the_end(stage: Stage) -> None:
     stage.clock.after(51, lambda: slots.returned.wait(10))
     (fate,) = stage.work(stage.worker(slots), stage.receive())
     after = stage.now(run)
-    assert (fate.keep, after.state, after.attempt, after.spent) == (False, RunState.READY, 1, 0)
-    assert stage.calls[0].stop.reason is StopReason.DRAIN
+    assert (fate.keep, after.attempt, after.spent, after.losses) == (False, 1, 1, 0)
+    assert stage.calls[0].stop.reason is StopReason.FUNCTION_LIMIT
     assert slots.replaced == 0
 
 
-def test_what_still_runs_before_the_end_is_handed_back(stage: Stage) -> None:
-    """Under its fence, with a message of its own: it is lost by nobody."""
+def test_what_still_runs_before_the_end_has_failed_for_want_of_time(stage: Stage) -> None:
+    """It is no loss; and it is counted, else it would begin anew and be cut off for ever."""
     run = stage.run()
     slots = HeldSlots()
     began = stage.clock.now()
     (fate,) = stage.work(stage.worker(slots), stage.receive())
     after = stage.now(run)
-    assert (fate.keep, after.state, after.attempt, after.losses) == (False, RunState.READY, 1, 0)
+    assert (fate.keep, after.attempt, after.spent, after.losses) == (False, 1, 1, 0)
+    assert after.error.startswith("TimeLimit: it was not done within the function's time")
     assert stage.clock.now() - began < timedelta(minutes=1)
-    assert [one.run_id for one in stage.messages.messages()] == [run.run_id]
 
 
 def test_a_result_that_comes_after_the_hand_back_is_late(stage: Stage) -> None:

@@ -13,6 +13,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.functions.runtime_api import running
 from tools import build_zip
 from tools.build_zip import (
     fewer_endpoints,
@@ -23,9 +25,8 @@ from tools.build_zip import (
     team_files,
     write_zip,
 )
+from tools.compiled import compiled, version_of
 from tools.locked_wheels import CACHE, PACKAGES, BuildFailed, read_lock, wheels
-
-from tests.functions.runtime_api import running
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 3_000_000
@@ -201,3 +202,37 @@ def test_a_services_endpoints_are_kept_under_their_own_name() -> None:
     files = {f"botocore/data/cloudwatch/2010-08-01{build_zip.MODEL}": model}
     kept = fewer_endpoints(json.dumps(table).encode(), build_zip.prefixes(files))
     assert json.loads(kept) == {"partitions": [{"services": {"monitoring": {}}}]}
+
+
+# compiled files
+
+
+def test_compiled_files_are_the_same_each_time_and_are_used(tmp_path: Path) -> None:
+    """Without their sources' times; a folder that cannot be written to has them all the same."""
+    files = {"a.py": b"import b\n", "b.py": b"X = len({'p', 'q', 'r'})\n", "c.py": b"1/0\n"}
+    first = compiled(files, sys.executable, ["a"])
+    assert compiled(files, sys.executable, ["a"]) == first
+    assert [name.split(".")[0] for name in first] == ["__pycache__/a", "__pycache__/b"]
+    for name, content in (files | first).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    os.utime(tmp_path / "b.py", (0, 0))
+    (tmp_path / "b.py").write_text("X = 'compiled anew'\n")
+    assert alone("import b; print(b.X, b.__cached__ is not None)", tmp_path) == "3 True\n"
+
+
+def test_a_python_of_another_version_compiles_nothing(
+    capsys: pytest.CaptureFixture[str], built: Path
+) -> None:
+    """The functions would not read its files, and nobody would notice."""
+    arguments = ["--compile", sys.executable, "--output", str(built.with_name("c.zip"))]
+    if "{}.{}".format(*sys.version_info) == "3.13":
+        arguments += ["--python", "3.12"]
+    assert main(arguments) == 1
+    assert "--compile: that is Python" in capsys.readouterr().err
+
+
+def test_a_python_that_is_not_there_is_named() -> None:
+    """In one sentence."""
+    with pytest.raises(BuildFailed, match="nothing-like-it cannot be run"):
+        version_of("nothing-like-it")

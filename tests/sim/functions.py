@@ -24,7 +24,8 @@ QUEUES = tuple(
     MessageQueue(queue="main", priority=one, url=f"https://queues.test/main-{one.value}")
     for one in Priority
 )
-IDLE_S = 0.5
+IDLE_S = 1.0
+LOOK_S = 2.0  # less than a sandbox lives for
 LIVES_S = (10.0, 14.0, 30.0)
 VISIBILITY = timedelta(seconds=45)
 
@@ -106,8 +107,10 @@ class Function:
 
     def end_in_time(self) -> None:
         """Kill the sandbox when an invocation is over its time, as AWS does."""
+        baton = self._place.baton
         while True:
-            if self._end_s is not None and self._place.baton.now_s >= self._end_s:
+            end_s = self._end_s
+            if end_s is not None and baton.now_s >= end_s:
                 self._place.counts["functions cut off"] += 1
-                self._place.baton.kill(self._life)
-            self._place.baton.pause(0.25)
+                baton.kill(self._life)
+            baton.pause(LOOK_S if end_s is None else max(end_s - baton.now_s, 0.0))

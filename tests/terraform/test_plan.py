@@ -12,6 +12,7 @@ from typing import Any
 import boto3
 import pytest
 
+from bench.ways import ALARMS
 from dynsched.bootstrap import open_engine
 from dynsched.lambdas.metrics import METRICS, NAMESPACE
 from dynsched.storage.dynamodb import DynamoEngine
@@ -144,6 +145,11 @@ def test_a_table_is_planned_as_init_would_make_it(planned: Planned, table: Table
 def test_alarms_look_at_metrics_that_there_are(planned: Planned) -> None:
     """An alarm on a misspelt metric is silent for ever."""
     assert unknown(alarm_metrics(planned)) == []
+
+
+def test_the_alarms_that_are_priced_are_those_that_there_are(planned: Planned) -> None:
+    """An alarm is paid by the metrics that it looks at; docs/capacity.md tells the sum."""
+    assert len(list(alarm_metrics(planned))) == ALARMS
 
 
 def test_the_dashboard_shows_metrics_that_there_are(planned: Planned) -> None:

@@ -91,6 +91,20 @@ def test_the_words_for_the_holder_are_none_of_a_worker(world: World) -> None:
     assert run_document(world.run(other))["lease_ends_at"] is None
 
 
+def test_a_search_finds_leases_by_their_ends_and_says_how_far_it_looks(world: World) -> None:
+    """What was handed over for days is found by its job."""
+    soon = leased(world, minutes=15)
+    late = leased(world, name="handed", hours=9)
+    views = build_views(world.people.base)
+    found = views.find_runs("state:leased")
+    assert [run.run_id for run in found.items] == [soon.run_id]
+    assert any("that end after 2026-03-02T09:17:00.000Z" in note for note in found.notes)
+    assert [run.run_id for run in views.find_runs("worker:~8e1c").items] == [soon.run_id]
+    assert [run.run_id for run in views.find_runs("job:handed").items] == [late.run_id]
+    worker = views.find_runs("worker:somebody")
+    assert not any("functions" in note for note in worker.notes)
+
+
 def test_health_counts_what_functions_hold_beside_the_workers_slots(world: World) -> None:
     """With what the reaper should have returned by now."""
     leased(world, seconds=10)

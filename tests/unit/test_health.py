@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dynsched.bootstrap import build_views
-from dynsched.domain.explanation import Cause
 from dynsched.domain.health import Grade, Health, Topic
 from dynsched.domain.job import Job, Priority
 from dynsched.domain.retry import Jitter, RetryPolicy
@@ -408,20 +407,3 @@ def test_the_last_hour_is_the_same_however_often_one_looks() -> None:
     assert stage.health().minutes == look.health(None, limits_of(Settings())).minutes
     assert len(looked.minutes) == 60
     assert sum(point.dead for point in looked.minutes) == looked.dead_per_hour > 50
-
-
-def test_functions_that_are_handed_the_runs_are_no_lack_of_workers() -> None:
-    """They have no session: a deployment of functions alone would always be said to be stuck."""
-    stage = Stage()
-    run = stage.scheduler.enqueue("ok")
-    stage.clock.step(seconds=40)
-    assert stage.views.capacity().lack("main", "handler:ok")
-    url = "https://sqs.eu-west-1.amazonaws.com/123456789012/main-default"
-    stage.operations.set_message_queue("main", priority=Priority.DEFAULT, url=url)
-    health = Look(stage.store, clock=stage.clock, settings=Settings()).health(
-        None, limits_of(Settings())
-    )
-    assert health.handed == ("main",)
-    assert not any("worker" in one.sentence and "alive" in one.sentence for one in health.verdicts)
-    assert health.oldest_due["main"].lack == ""
-    assert stage.views.why_run(run.run_id).cause is Cause.NOT_DELIVERED

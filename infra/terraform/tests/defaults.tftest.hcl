@@ -64,6 +64,18 @@ run "queues" {
   }
 }
 
+run "dead_messages" {
+  command = plan
+
+  assert {
+    condition = jsondecode(aws_sqs_queue.dead["main"].redrive_allow_policy) == {
+      redrivePermission = "byQueue"
+      sourceQueueArns   = [for priority in ["bulk", "default", "high"] : "arn:aws:sqs:eu-central-1:111122223333:dynsched-main-${priority}"]
+    }
+    error_message = "only the queues of the same name may put messages aside here"
+  }
+}
+
 run "functions" {
   command = plan
 

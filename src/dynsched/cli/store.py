@@ -19,7 +19,7 @@ from dynsched.domain.instants import minute_start, to_text
 from dynsched.domain.run import RunState
 from dynsched.errors import InvalidInput
 from dynsched.services.documents import stats_document
-from dynsched.services.levels import QueueLevel
+from dynsched.services.store_views import QueueLevel
 from dynsched.services.views import Stats
 
 COUNT_MAX = 1_024
@@ -169,7 +169,7 @@ def _print_stats(stats: Stats) -> None:
             queue.queue,
             str(queue.ready),
             "-" if queue.oldest_due_at is None else when(queue.oldest_due_at, stats.now),
-            _served_words(queue),
+            _served_by(queue),
         )
         for queue in stats.queues
     ]
@@ -180,11 +180,11 @@ def _print_stats(stats: Stats) -> None:
             click.echo(f"at least {runs}: {visible(lack)}")
 
 
-def _served_words(queue: QueueLevel) -> str:
-    """Return who serves a queue: sessions of workers, functions, or nobody."""
-    if queue.handed:
-        return f"{queue.sessions:,} and functions" if queue.sessions else "functions"
-    return f"{queue.sessions:,}" if queue.sessions else "none: nobody serves it"
+def _served_by(queue: QueueLevel) -> str:
+    """Return how many workers serve a queue, or that functions do."""
+    if not queue.sessions:
+        return "functions" if queue.handed_over else "none: nobody serves it"
+    return f"{queue.sessions:,}" + (" and functions" if queue.handed_over else "")
 
 
 def _dispatch_words(lags: Mapping[str, timedelta | None]) -> str:

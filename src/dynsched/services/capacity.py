@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from dynsched.domain.job import Priority
 from dynsched.domain.lease_words import holder_words
 from dynsched.domain.run import Run, RunState
 from dynsched.storage.control import Session
-from dynsched.storage.placement import Topology
+from dynsched.storage.handoff import MessageQueue
 
 PATIENCE = timedelta(seconds=5)
 """A run due for less has only not been taken yet."""
@@ -19,32 +20,34 @@ def alive_sessions(sessions: Iterable[Session], now: datetime) -> list[Session]:
     return [one for one in sessions if one.open and one.expires_at > now]
 
 
-def handed_queues(topology: Topology) -> frozenset[str]:
-    """Return the queues whose runs are handed over to functions, of one priority at least."""
-    return frozenset(one.queue for one in topology.message_queues)
-
-
 class Capacity:
     """What the living sessions say of themselves; a session that says nothing may know anything.
 
     Args:
         alive: open sessions whose lease has not ended.
-        handed: queues whose runs are handed over to functions, which have no session and say
-            nothing of themselves, so they may know anything.
+        handed_over: where runs are handed over to functions, which say nothing of themselves.
     """
 
-    def __init__(self, alive: Iterable[Session], handed: Collection[str] = ()) -> None:
+    def __init__(self, alive: Iterable[Session], handed_over: Iterable[MessageQueue] = ()) -> None:
         self._alive = tuple(alive)
-        self._handed = frozenset(handed)
+        self._handed_over = tuple(handed_over)
 
     @property
     def empty(self) -> bool:
-        """Return whether no worker lives at all, and nothing is handed over."""
-        return not self._alive and not self._handed
+        """Return whether no worker lives at all."""
+        return not self._alive
 
-    def lack(self, queue: str, needs: str) -> str:
-        """Return why no living worker of a queue can run what has these needs; empty if one can."""
-        if queue in self._handed:
+    def lack(self, queue: str, needs: str, priority: Priority | None = None) -> str:
+        """Return why no living worker of a queue can run what has these needs; empty if one can.
+
+        Args:
+            queue: whose workers.
+            needs: of a run.
+            priority: of the run; None is any.
+        """
+        if any(
+            one.queue == queue and priority in (None, one.priority) for one in self._handed_over
+        ):
             return ""
         serving = [one for one in self._alive if queue in one.queues]
         if not serving:
@@ -62,7 +65,7 @@ class Capacity:
 
     def lack_of(self, run: Run, now: datetime) -> str:
         """Return why a run that is due for some seconds is not taken; empty if it can be."""
-        return self.lack(run.queue, run.needs) if is_overdue(run, now) else ""
+        return self.lack(run.queue, run.needs, run.priority) if is_overdue(run, now) else ""
 
 
 def is_overdue(run: Run, now: datetime) -> bool:

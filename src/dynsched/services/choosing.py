@@ -22,7 +22,7 @@ from dynsched.domain.instants import to_text
 from dynsched.domain.job import Job
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.errors import FilterError
-from dynsched.services.capacity import Capacity, alive_sessions, handed_queues
+from dynsched.services.capacity import Capacity, alive_sessions
 from dynsched.services.search import Found, RunSearch
 from dynsched.storage.runs import Damaged
 from dynsched.storage.store import Store
@@ -178,7 +178,7 @@ class Chooser:
     def warnings(self, now: datetime) -> dict[str, int]:
         """Return entries that may not start soon, by why. Cost: one query of the sessions."""
         alive = alive_sessions(self._store.control.sessions(), now)
-        capacity = Capacity(alive, handed_queues(self._store.topology))
+        capacity = Capacity(alive, self._store.topology.message_queues)
         warned: Counter[str] = Counter()
         kinds = Counter((one.queue, one.needs) for one in self.choice.chosen)
         for (queue, needs), count in kinds.items():

@@ -116,7 +116,6 @@ class Exits:
 
     def fail_overdue(self, now: datetime) -> None:
         """Fail the runs whose handlers have ignored their hard time limit."""
-        look_ahead = self._store.topology.look_ahead
         over = [
             item
             for item in self.running()
@@ -125,12 +124,15 @@ class Exits:
             and item.started_at is not None
             and now >= item.started_at + patience(item)
         ]
-        for item in over:
-            item.result = Failed(
-                error_type="TimeLimit", message="the handler ignored its hard time limit"
-            )
-        if over:
-            self._give_up(over, [self._endings.of_result(item, now, look_ahead) for item in over])
+        self.fail(over, "the handler ignored its hard time limit", now)
+
+    def fail(self, items: Sequence[InHand], problem: str, now: datetime) -> None:
+        """Fail runs for want of time, without waiting for their handlers."""
+        for item in items:
+            item.result = Failed(error_type="TimeLimit", message=problem)
+        if items:
+            look_ahead = self._store.topology.look_ahead
+            self._give_up(items, [self._endings.of_result(item, now, look_ahead) for item in items])
 
     def running(self) -> list[InHand]:
         """Return the runs whose handlers were called and have not ended, nor been given up."""

@@ -118,7 +118,7 @@ class Look:
             cursor_lags=stats.cursor_lags,
             slots=stats.slots,
             sessions=stats.sessions,
-            handed=tuple(one.queue for one in stats.queues if one.handed),
+            handed_over=bool(self._store.topology.message_queues),
             tenants=stats.tenants,
             cost=self._cost(began, jobs_at, groups_at),
         )

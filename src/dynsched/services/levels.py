@@ -17,7 +17,7 @@ from dynsched.domain.instants import minute_of, minute_start, to_text
 from dynsched.domain.job import Priority
 from dynsched.domain.run import Run
 from dynsched.errors import InvalidInput
-from dynsched.services.capacity import PATIENCE, Capacity, alive_sessions, handed_queues
+from dynsched.services.capacity import PATIENCE, Capacity, alive_sessions
 from dynsched.services.lease_ends import fixed_minutes
 from dynsched.services.run_places import BUCKETS_AHEAD, BUCKETS_MAX, QUEUES_MAX, SESSIONS_MAX
 from dynsched.storage.codec import decode_job
@@ -55,9 +55,9 @@ class QueueLevel:
         oldest: the longest waiting one of them that might have started; one of bulk priority only
             if no other is late.
         sessions: open worker sessions that serve the queue.
-        handed: its runs are handed over to functions, too.
         lacks: why no living worker can run them, with the number of such runs among those that
             were looked at: the first of each lane's share keys.
+        handed_over: functions are told of its runs, of one priority at least.
     """
 
     queue: str
@@ -65,8 +65,8 @@ class QueueLevel:
     depth: Mapping[str, Level]
     oldest: OldestDue | None
     sessions: int
-    handed: bool
     lacks: Mapping[str, int]
+    handed_over: bool = False
 
     @property
     def oldest_due_at(self) -> datetime | None:
@@ -96,8 +96,7 @@ class Levels:
         self._now = now
         self.sessions = store.control.sessions()
         self.alive = alive_sessions(self.sessions, now)
-        self.handed = handed_queues(store.topology)
-        self._capacity = Capacity(self.alive, self.handed)
+        self._capacity = Capacity(self.alive, store.topology.message_queues)
         self.waiting: dict[str, Level] = {}
         self.running: Counter[str] = Counter()
         self.held: dict[str, int] = {}
@@ -132,8 +131,8 @@ class Levels:
             depth=depth,
             oldest=self._oldest(due),
             sessions=sum(name in session.queues for session in self.alive),
-            handed=name in self.handed,
             lacks=dict(lacks),
+            handed_over=any(name == one.queue for one in self._store.topology.message_queues),
         )
 
     def _due(

@@ -2,7 +2,7 @@
 
 It is the pulling worker without a session: a message brings it a run, and the run's row decides.
 A lease's end is fixed when it is claimed, nobody renews it; so handlers are told to stop before
-it, and what still runs is given back under its fence. A message is kept (and made visible again
+it, and what still runs then has failed for want of time. A message is kept (and made visible again
 when its run may start) if the run steps back or the store fails; in all other cases it is done
 with, since whoever makes the row ready again sends another one.
 """
@@ -52,6 +52,10 @@ SOON = timedelta(seconds=1)  # a run that is due so soon is waited for here
 LOOK_PERIOD = timedelta(seconds=10)  # between two looks for a requested cancel
 STEP_S = 0.5  # longest wait between two looks at the clocks
 FAULT_AGAIN = timedelta(seconds=5)
+OUT_OF_TIME = (
+    "it was not done within the function's time (raise the worker function's timeout, or let a"
+    " worker that pulls serve its queue)"
+)
 QUOTED_MAX = 200  # characters of a strange message that the log shows
 
 
@@ -189,7 +193,11 @@ class MessageWorker:
         for message in messages:
             if message.id not in visit.fates:
                 visit.keep(message, FAULT_AGAIN, "the store failed")
-        return [visit.fates[message.id] for message in messages]
+        fates = [visit.fates[message.id] for message in messages]
+        for fate in fates:
+            if fate.keep:
+                log.info("message %s stays for later: %s", fate.message.body[:QUOTED_MAX], fate.why)
+        return fates
 
     def _work(self, messages: Sequence[Message], visit: _Visit) -> None:
         self._exits.add(self._claims.give_back(visit.now))
@@ -330,16 +338,20 @@ class MessageWorker:
             self._clock.wait_for(self._exits.wake, STEP_S)
 
     def _stop_in_time(self, left: timedelta, lease: FixedLease, now: datetime) -> None:
-        """Ask handlers to end before the lease does; then give back what still runs."""
+        """Ask handlers to end before the lease does; then fail what still runs.
+
+        That it was not done in the whole of a function's time is a failure: handed back, it would
+        begin anew and be cut off for ever. Only a process that was frozen hands back.
+        """
         if left > 2 * lease.margin:
             return
         running = self._exits.running()
-        if left <= lease.margin:
-            over = StopReason.DRAIN if left > timedelta(0) else StopReason.LEASE_LOST
-            self._exits.hand_back(running, over, now)
-            return
         for item in running:
-            item.stop.set(StopReason.DRAIN)
+            item.stop.set(StopReason.FUNCTION_LIMIT)
+        if left <= timedelta(0):
+            self._exits.hand_back(running, StopReason.LEASE_LOST, now)
+        elif left <= lease.margin:
+            self._exits.fail(running, OUT_OF_TIME, now)
 
     def _look_around(self, lease: FixedLease, now: datetime) -> None:
         """Write progress and statistics; look whether a run was cancelled or taken away."""

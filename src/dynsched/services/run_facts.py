@@ -18,7 +18,7 @@ from dynsched.domain.job import Job
 from dynsched.domain.masking import Masker
 from dynsched.domain.payload import Json
 from dynsched.domain.run import Run, RunState
-from dynsched.services.capacity import Capacity, alive_sessions, handed_queues, is_overdue
+from dynsched.services.capacity import Capacity, alive_sessions, is_overdue
 from dynsched.storage.control import Session
 from dynsched.storage.store import Store
 
@@ -140,8 +140,8 @@ class RunFacts:
 
     @cached_property
     def _capacity(self) -> Capacity:
-        alive = alive_sessions(self._sessions, self._now)
-        return Capacity(alive, handed_queues(self._store.topology))
+        handed_over = self._store.topology.message_queues
+        return Capacity(alive_sessions(self._sessions, self._now), handed_over)
 
     # what holds
 

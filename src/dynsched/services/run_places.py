@@ -267,6 +267,11 @@ class RunPlaces:
         """Yield what is leased until a fixed end; it lies by the minutes of the ends."""
         minutes = fixed_minutes(self._store, self._now)
         buckets = list(product(minutes, range(self._store.topology.shards)))
+        if self._plan.states == {RunState.LEASED}:
+            self._reads.note(
+                f"leases of functions that end after {to_text(minute_start(minutes.stop))}, such as"
+                " those of runs handed over for long, are left out (job: leads to all of a job)"
+            )
         count = 0
         for minute, shard in buckets[:FIXED_QUERIES_MAX]:
             page = self._reads.page(fixed_partition(minute, shard), limit=SCAN_PAGE)

@@ -10,7 +10,7 @@ from dynsched.domain.job import Job
 from dynsched.domain.masking import PLAIN, Masker
 from dynsched.domain.run import Run, parse_run_id
 from dynsched.errors import NotFound
-from dynsched.services.capacity import Capacity, alive_sessions, handed_queues, is_overdue
+from dynsched.services.capacity import Capacity, alive_sessions, is_overdue
 from dynsched.services.masked import Masked, masked_attempt, masked_progress
 from dynsched.services.search_sources import moment
 from dynsched.storage.runs import Attempt, ProgressNote
@@ -90,8 +90,8 @@ class RunViews(Masked):
     def capacity(self) -> Capacity:
         """Return what the living workers say they can run. Cost: one query."""
         now = self._clock.now()
-        handed = handed_queues(self._store.refresh_by(now))
-        return Capacity(alive_sessions(self._store.control.sessions(), now), handed)
+        handed_over = self._store.refresh_by(now).message_queues
+        return Capacity(alive_sessions(self._store.control.sessions(), now), handed_over)
 
     def lacks(self, runs: Sequence[Run]) -> dict[str, str]:
         """Return by run id why no living worker can run what should have been taken by now.

@@ -134,7 +134,7 @@ def _beside(waiting: Case) -> Finding | None:
         return None
     serving = evidence.serving(run.queue)
     held = evidence.busy(serving).suspects
-    if serving and {one.session for one in serving} <= {one.session for one in held}:
+    if {one.session for one in serving} <= {one.session for one in held}:
         return Finding(
             cause=Cause.SUSPECT_BESIDE,
             headline=(
@@ -165,7 +165,7 @@ def _backlog(waiting: Case) -> Finding | None:
     ahead = evidence.ahead(run).runs
     full = busy.count >= slots or busy.at_least
     working = bool(busy.count and ahead.count and waiting.idle > PATIENCE)
-    if not serving or (not full and not working):
+    if not full and not working:
         return None
     one = ahead.count == 1 and not ahead.at_least
     return Finding(
@@ -181,26 +181,6 @@ def _backlog(waiting: Case) -> Finding | None:
         f" {'all' if full else busy} of them taken.",
         _emptying_words(waiting),
         "Tenants take turns, and priorities by weight, so it may start before some of those.",
-    )
-
-
-def _undelivered(waiting: Case) -> Finding | None:
-    """Judge a run that functions are told of by a message, where no worker pulls besides."""
-    run, evidence = waiting.run, waiting.evidence
-    handed = run.queue in evidence.handed and not evidence.serving(run.queue)
-    if waiting.idle <= PATIENCE or not handed:
-        return None
-    return Finding(
-        cause=Cause.NOT_DELIVERED,
-        headline=(
-            f"{waiting.due}; queue {run.queue} is handed over to functions, and none has taken it"
-            " yet."
-        ),
-        sentences=(
-            "Its message is on its way, waits for its turn or a free function, or was lost; the"
-            " reaper sends another when the run has been due for some minutes.",
-        ),
-        hints=("dynsched handoff list --depth", "dynsched health", *starts(run)),
     )
 
 
@@ -233,6 +213,24 @@ def _fresh(waiting: Case) -> Finding | None:
     )
 
 
+def _handed_over(waiting: Case) -> Finding | None:
+    """Judge a run that only functions can take: they have no sessions to look at."""
+    run, evidence = waiting.run, waiting.evidence
+    if evidence.serving(run.queue) or not evidence.handed_over(run):
+        return None
+    return _fresh(waiting) or Finding(
+        cause=Cause.HANDED_OVER,
+        headline=(
+            f"{waiting.due}; it is handed over to functions by a message, and none has taken it."
+        ),
+        sentences=(
+            f"No living worker pulls queue {run.queue}.",
+            "Its message waits in a queue, or was lost: then the reaper sends another one.",
+        ),
+        hints=("dynsched handoff list --depth", "dynsched health"),
+    )
+
+
 def no_obstacle(waiting: Case) -> Finding:
     """Return that it cannot be told why a due run was not taken, and what was looked at."""
     run, evidence = waiting.run, waiting.evidence
@@ -253,5 +251,5 @@ def no_obstacle(waiting: Case) -> Finding:
     )
 
 
-OBSTACLES = (_nobody, _capped, blocked, _suspect, _beside, _backlog, _undelivered, _fresh)
+OBSTACLES = (_nobody, _capped, blocked, _handed_over, _suspect, _beside, _backlog, _fresh)
 """What may stand in the way of a due run, and last that it has only just come due."""

@@ -16,7 +16,7 @@ from dynsched.domain.masking import PLAIN, Masker
 from dynsched.domain.names import JOB_ID, NAME, bucket_of
 from dynsched.domain.overlap import holds
 from dynsched.domain.run import Run, RunKey, parse_run_id
-from dynsched.services.capacity import Capacity, alive_sessions, handed_queues
+from dynsched.services.capacity import Capacity, alive_sessions
 from dynsched.services.masked import (
     masked_attempt,
     masked_entry,
@@ -200,18 +200,18 @@ class Evidence:
         """The sessions that live."""
         return alive_sessions(self.sessions, self.now)
 
-    @property
-    def handed(self) -> frozenset[str]:
-        """Return the queues whose runs are handed over to functions."""
-        return handed_queues(self._store.topology)
-
     def serving(self, queue: str) -> list[Session]:
         """Return the living sessions that serve a queue."""
         return [one for one in self.alive if queue in one.queues]
 
+    def handed_over(self, run: Run) -> bool:
+        """Return whether functions are told of it by messages."""
+        return self._store.topology.message_queue(run.queue, run.priority) is not None
+
     def lack(self, run: Run) -> str:
         """Return why no living worker can run it, whether or not it is due; empty if one can."""
-        return Capacity(self.alive, self.handed).lack(run.queue, run.needs)
+        handed_over = self._store.topology.message_queues
+        return Capacity(self.alive, handed_over).lack(run.queue, run.needs, run.priority)
 
     def session(self, session: str) -> Session | None:
         """Read a session, strongly."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+import sys
 import traceback
 from collections import deque
 from dataclasses import dataclass, replace
@@ -156,6 +156,7 @@ def stopped(
     limit = {
         StopReason.SOFT_LIMIT: context.limits.soft,
         StopReason.HARD_LIMIT: context.limits.hard,
+        StopReason.FUNCTION_LIMIT: None,
     }
     if reason not in limit:
         return WasCancelled(reason=reason)
@@ -190,7 +191,7 @@ def _told(error: BaseException, context: AnyContext, now: datetime) -> Result:
         return Snoozed(until=to_utc(error.instant(now), "snooze.until"))
     if isinstance(error, Cancelled):
         return stopped(context)
-    if isinstance(error, asyncio.CancelledError) and context.stop.is_set():
+    if _ends_a_coroutine(error) and context.stop.is_set():
         return stopped(context)
     failed = Failed(
         error_type=error_name(error), message=message_of(error), trace_tail=trace_of(error)
@@ -198,6 +199,12 @@ def _told(error: BaseException, context: AnyContext, now: datetime) -> Result:
     if isinstance(error, RetryAfter):
         return replace(failed, hint=Hint.AFTER, after=checked_delay(error.delay))
     return replace(failed, hint=Hint.PERMANENT) if isinstance(error, Permanent) else failed
+
+
+def _ends_a_coroutine(error: BaseException) -> bool:
+    """Return whether asyncio raised it to cancel a coroutine; who never loaded it need not now."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
 def error_name(error: BaseException) -> str:

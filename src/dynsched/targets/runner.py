@@ -23,7 +23,6 @@ from dynsched.targets.command import (
 )
 from dynsched.targets.context import AnyContext
 from dynsched.targets.forks import one_process
-from dynsched.targets.loop import LoopThread
 from dynsched.targets.result import Result, outcome_of, stopped, succeeded
 from dynsched.targets.stop import Limits, LimitWatch, StopReason
 from dynsched.targets.ticket import HandOver
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from urllib3 import PoolManager
 
     from dynsched.targets.aws import AwsClients
+    from dynsched.targets.loop import LoopThread
 
 HTTP_LIMIT = timedelta(minutes=5)
 """The soft limit of an HTTP request whose run has none."""
@@ -75,7 +75,7 @@ class TargetRunner:
         self._lock = threading.Lock()
         self._kill_grace, self._lease_lost_grace = kill_grace, lease_lost_grace
         self._groups = Groups()
-        self._loop = LoopThread()
+        self._loop: LoopThread | None = None
         self._watch = LimitWatch(clock)
 
     def knows(self, target: Target) -> bool:
@@ -127,7 +127,8 @@ class TargetRunner:
     def close(self) -> None:
         """Kill the commands and cancel the async handlers that still run; end the threads."""
         self._groups.kill()
-        self._loop.close()
+        if self._loop is not None:
+            self._loop.close()
         self._watch.close()
         if self._own_pool is not None:
             self._own_pool.clear()
@@ -158,12 +159,21 @@ class TargetRunner:
         return succeeded(output)
 
     def _await(self, make: Callable[[], Awaitable[object]], context: AnyContext) -> Result:
-        return self._loop.run(
+        return self._loop_thread().run(
             make,
             succeeded,
             lambda error: outcome_of(error, context, self._clock.now()),
             context,
         )
+
+    def _loop_thread(self) -> LoopThread:
+        # Imported here: many workers have no async handler, and a function starts faster.
+        from dynsched.targets.loop import LoopThread  # noqa: PLC0415
+
+        with self._lock:
+            if self._loop is None:
+                self._loop = LoopThread()
+            return self._loop
 
     def _run_http(self, target: HttpTarget, context: AnyContext) -> Result:
         # Imported here: a worker without HTTP jobs, and every inline test, starts faster.

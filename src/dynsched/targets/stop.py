@@ -30,6 +30,8 @@ class StopReason(StrEnum):
     """A person, or a newer run of the job, wants it gone."""
     HARD_LIMIT = "hard time limit"
     """It did not end after the soft limit: it is killed, or given up."""
+    FUNCTION_LIMIT = "time limit of the function"
+    """Its invocation is about to end, whatever its job allows; another one would end as it did."""
     SOFT_LIMIT = "soft time limit"
     """It has run as long as the job allows."""
     DRAIN = "drain"

@@ -396,6 +396,7 @@ HEALTH = fields(
         "cursor_lag_s": dict_of(MAYBE_NUMBER),
         "slots": COUNT,
         "sessions": COUNTS,
+        "handed_over": TRUTH,
         "tenants": COUNT,
         "cost": fields(
             "Cost",
