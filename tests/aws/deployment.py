@@ -281,8 +281,9 @@ class Deployment:
 
     def _depth(self, url: str) -> int:
         asked = self.messages.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
+        told = {str(name): value for name, value in asked["Attributes"].items()}
         names = ("", "Delayed", "NotVisible")
-        return sum(int(asked["Attributes"][f"ApproximateNumberOfMessages{name}"]) for name in names)
+        return sum(int(told[f"ApproximateNumberOfMessages{name}"]) for name in names)
 
     def send(self, run: Run) -> None:
         """Send a message for a run, whether it is due or not."""
