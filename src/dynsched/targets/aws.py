@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import logging
-import os
 import threading
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -25,8 +24,8 @@ from botocore.exceptions import (
     NoRegionError,
     ParamValidationError,
 )
-from botocore.session import Session
 
+from dynsched.aws_client import AwsSession, client_of, new_session
 from dynsched.domain.instants import Clock, to_text
 from dynsched.domain.payload import Json, check_payload
 from dynsched.domain.retry import Failed, Hint
@@ -114,7 +113,7 @@ class AwsClients:
         self._region = region
         self._given = make
         self._lock = threading.Lock()
-        self._session: Session | None = None
+        self._session: AwsSession | None = None
         self._clients: dict[tuple[str, str | None, float], Any] = {}
         self._refused: tuple[float, str] | None = None
 
@@ -170,20 +169,16 @@ class AwsClients:
                     retries={"total_max_attempts": 1, "mode": "standard"},
                     max_pool_connections=CONNECTIONS_MAX,
                     tcp_keepalive=True,  # a network may forget a connection that waits silently
-                    user_agent_extra="dynsched",
                 )
                 self._clients[name] = (self._given or self._make)(service, region, config)
             return self._clients[name]
 
     def _make(self, service: str, region: str | None, config: Config) -> Any:
-        session = self._own_session()
-        region = region or session.get_config_variable("region") or os.environ.get("AWS_REGION")
-        return session.create_client(service, region_name=region, config=config)
+        return client_of(self._own_session(), service, region, config)
 
-    def _own_session(self) -> Session:
-        # Of botocore alone: boto3 adds only its import to a low-level client.
+    def _own_session(self) -> AwsSession:
         if self._session is None:
-            self._session = Session()
+            self._session = new_session()
         return self._session
 
 
