@@ -273,8 +273,12 @@ class Deployment:
 
     def _depth(self, url: str) -> int:
         asked = self.messages.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
-        names = ("", "Delayed", "NotVisible")
-        return sum(int(asked["Attributes"][f"ApproximateNumberOfMessages{name}"]) for name in names)
+        counts = [
+            int(value)
+            for name, value in asked["Attributes"].items()
+            if name.startswith("ApproximateNumberOfMessages")  # visible, delayed, in flight
+        ]
+        return sum(counts)
 
     def send(self, run: Run) -> None:
         """Send a message for a run, whether it is due or not."""

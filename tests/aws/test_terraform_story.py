@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,10 @@ class Cli:
         """Run it with `--json`; return the document."""
         return json.loads(self(*arguments, "--json"))
 
+    def has_done(self, job: str) -> bool:
+        """Return whether a run of a job is done."""
+        return "done" in self.states(job)
+
     def states(self, job: str) -> list[str]:
         """Return the states of a job's runs, newest first."""
         return [run["state"] for run in self.json("run", "list", "--job", job)]
@@ -131,7 +136,7 @@ def test_the_deployment_runs_jobs_until_it_is_destroyed(
         cli("replay", "confirm", batch, "--reason", "mended")
         wake(applied, "reaper")
         for job in ("failing", "delayed", "each-minute"):
-            wait_until(lambda job=job: "done" in cli.states(job), RUN_S, f"{job} ran")
+            wait_until(partial(cli.has_done, job), RUN_S, f"{job} ran")
         assert cli.json("dlq", "list") == []
         assert unexplained(changes.result()) == {}
 

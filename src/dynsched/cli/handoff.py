@@ -99,7 +99,7 @@ def _print(runtime: Runtime, *, as_json: bool, depth: bool = False) -> None:
         heads = (*heads, "WAITING")
         counts = ["?" if one.waiting is None else f"{one.waiting:,}" for one in lines]
         rows = [(*row, count) for row, count in zip(rows, counts, strict=True)]
-    print_table(heads, rows, empty="nothing is handed over; workers pull all runs")
+    print_table(heads, rows, empty="nothing is handed off; workers pull all runs")
     _print_problems(one.problem for one in lines)
 
 

@@ -54,7 +54,7 @@ class HandOffVerbs(Verbs):
 
         Raises:
             InvalidInput: a priority is given without a queue.
-            NotFound: none of them is handed over.
+            NotFound: none of them is handed off.
             Conflict: the map kept changing.
         """
         if queue is None and priority is not None:

@@ -34,7 +34,7 @@ from dynsched.domain.template import fill
 from dynsched.errors import InvalidInput
 from dynsched.targets.context import AnyContext
 from dynsched.targets.result import (
-    HandedOver,
+    AwaitsCallback,
     Result,
     Succeeded,
     error_name,
@@ -44,7 +44,7 @@ from dynsched.targets.result import (
     tail,
 )
 from dynsched.targets.stop import StopReason
-from dynsched.targets.ticket import HandOver, Ticket
+from dynsched.targets.ticket import OpenCallback, Ticket
 
 if TYPE_CHECKING:
     from types_boto3_lambda.client import LambdaClient
@@ -183,7 +183,11 @@ class AwsClients:
 
 
 def run_lambda(
-    target: LambdaTarget, context: AnyContext, *, clients: AwsClients, hand_over: HandOver | None
+    target: LambdaTarget,
+    context: AnyContext,
+    *,
+    clients: AwsClients,
+    open_callback: OpenCallback | None,
 ) -> Result:
     """Invoke the function and judge its answer.
 
@@ -191,16 +195,16 @@ def run_lambda(
         target: what to invoke.
         context: the attempt's.
         clients: the worker's.
-        hand_over: writes that the run is handed over, before a `callback` is invoked.
+        open_callback: writes that the run waits for its callback, before the function is invoked.
     """
     ticket: Ticket | None = None
     try:
         if target.body is not None:
             event = fill(target.body, context.payload, context.fields())
         if target.invocation is Invocation.CALLBACK:
-            if hand_over is None:
+            if open_callback is None:
                 return Failed(error_type="TargetRefused", message="callbacks need a store")
-            taken = hand_over()
+            taken = open_callback()
             if not isinstance(taken, Ticket):
                 return taken
             ticket = taken
@@ -310,7 +314,7 @@ def _queue(target: LambdaTarget, event: str, clients: AwsClients, ticket: Ticket
         problem = f"Lambda answered {answer['StatusCode']} instead of {STATUS_TAKEN}"
         return Failed(error_type="NotTaken", message=problem)
     if ticket is not None:
-        return HandedOver(ends_at=ticket.ends_at)
+        return AwaitsCallback(ends_at=ticket.ends_at)
     return Succeeded(output={"request_id": answer["ResponseMetadata"].get("RequestId", "")})
 
 
