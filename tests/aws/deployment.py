@@ -224,7 +224,14 @@ class Deployment:
             raise FunctionFailed(f"{name}: {returned}")
         return returned
 
-    def add(self, handler: str, *, every: ScheduleSpec | None = None, **policies: Any) -> Job:
+    def add(
+        self,
+        handler: str,
+        *,
+        every: ScheduleSpec | None = None,
+        priority: Priority = Priority.DEFAULT,
+        **policies: Any,
+    ) -> Job:
         """Make a job of one of the tests' handlers."""
         name = f"{handler}-{new_id(self.base.rng, 4)}"
         policies.setdefault("overlap", Overlap.ALLOW)
@@ -233,6 +240,7 @@ class Deployment:
                 name=name,
                 target=HandlerTarget(handler),
                 schedule=every,
+                priority=priority,
                 policies=Policies(**policies),
             )
         )
