@@ -66,8 +66,8 @@ def test_a_job_that_sends_a_message_is_added_and_edited_in_part(program: Program
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--lambda", "a b"), "function: 'a b' is neither a Lambda function's name nor its ARN"),
-        (("--sqs", "orders"), "queue_url: 'orders' is not http or https"),
+        (("--lambda", "a b"), "--lambda: 'a b' is neither a Lambda function's name nor its ARN"),
+        (("--sqs", "orders"), "--sqs: 'orders' is not http or https"),
         (("--sqs", QUEUE, "--invocation", "sync"), "--invocation: it goes with --lambda"),
         (("--http", "https://x.org", "--group", "g"), "--group: it goes with --sqs"),
         (("--handler", "h", "--body", "x"), "--body: it goes with --http or --lambda or --sqs"),

@@ -45,7 +45,7 @@ def test_the_audit_says_who_changed_the_hand_off(program: Program) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("set", "main", "high", "no-url"), "no URL of a queue"),
+        (("set", "main", "high", "no-url"), "URL: 'no-url' is no URL of a queue"),
         (("set", "main", "high", URL + "high.fifo"), "FIFO"),
         (("set", "main", "urgent", URL), "urgent"),
         (("set", "a b", "high", URL), "'a b' is not a name"),
