@@ -294,6 +294,32 @@ def test_a_secret_in_an_error_does_not_get_into_the_log() -> None:
     assert "hunter2" not in str(record.exc_info[1])
 
 
+@pytest.mark.parametrize("place", ["cause", "note", "group"])
+def test_no_secret_in_what_hangs_on_an_error_gets_into_the_logs(place: str) -> None:
+    """A trace tells causes, notes and parts of a group as well as the error itself."""
+    secret = ValueError("password=" + "hunter2")
+    error: BaseException = RuntimeError("it failed")
+    if place == "cause":
+        error.__cause__ = secret
+    elif place == "note":
+        error.add_note(str(secret))
+    else:
+        error = ExceptionGroup("it failed", [secret])
+    info = (type(error), error, None)
+    record = logging.LogRecord("x", logging.ERROR, "x.py", 1, "told", (), info)
+    assert MaskingFilter(Masker(())).filter(record)
+    shown = logging.Formatter().format(record)
+    assert "=hunter2" not in shown
+    assert "it failed" in shown
+
+
+def test_a_careless_line_of_a_handlers_log_fails_nothing() -> None:
+    """Logging never raises by itself, so no filter may: the run would fail for its log line."""
+    record = logging.LogRecord("x", logging.INFO, "x.py", 1, "%d rows", ("some",), None)
+    assert MaskingFilter(Masker(())).filter(record)
+    assert record.getMessage().startswith("'%d rows'")
+
+
 def test_a_store_that_nobody_has_prepared_is_told() -> None:
     """The reaper waits for the dispatcher's first tick, which makes the map."""
     base = open_base(engine=SqliteEngine(None), environment={})
