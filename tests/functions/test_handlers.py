@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dynsched.bootstrap import build_dispatcher, open_base
+from dynsched.domain import lifecycle
 from dynsched.domain.job import Overlap
 from dynsched.domain.masking import Masker
 from dynsched.domain.run import RunState
@@ -162,6 +163,24 @@ def test_the_reaper_tells_how_the_store_is(stage: Stage, written: Written) -> No
     ready = {one["Priority"]: one["ReadyRuns"] for one in documents if "ReadyRuns" in one}
     assert ready == {"high": 0, "default": 1, "bulk": 0}
     assert {name for one in documents for name in one} >= set(METRICS["reaper"])
+
+
+def test_the_reaper_sweeps_again_while_there_are_leases_to_return(
+    stage: Stage, written: Written
+) -> None:
+    """It is woken once a minute: what died together is not to wait for the next minutes."""
+    runs = stage.operations.enqueue_many(stage.job().job_id, [None] * 350)
+    now = stage.clock.now()
+    end = now + timedelta(seconds=20)
+    stage.store.runs.apply_many(
+        [lifecycle.claim(run, session="~i", now=now, lease_ends_at=end) for run in runs]
+    )
+    stage.clock.step(minutes=5)
+    base = stage.base(tick_jobs=100)
+    function = ReaperFunction(Process(base, Emf("reaper", "shop", base.clock), "shop-reaper"))
+    done = function({}, Told(stage.clock))
+    assert done["RunsReturned"] == 350
+    assert written()[0]["Sweeps"] == done["Sweeps"] > 1
 
 
 def test_the_reaper_moves_replay_batches(stage: Stage) -> None:
