@@ -18,12 +18,19 @@ from dynsched.domain.masking import Masker
 from dynsched.domain.run import RunState
 from dynsched.domain.target import HandlerTarget
 from dynsched.errors import InvalidInput, NotInitialised
-from dynsched.lambdas.dispatcher import QUEUES, Deployment, DispatcherFunction
+from dynsched.lambdas.dispatcher import (
+    LANES,
+    LOOK_AHEAD,
+    QUEUES,
+    SHARDS,
+    Deployment,
+    DispatcherFunction,
+)
 from dynsched.lambdas.logs import MaskingFilter
 from dynsched.lambdas.metrics import METRICS, NAMESPACE, Emf
 from dynsched.lambdas.process import Process, process_of
 from dynsched.lambdas.reaper import ReaperFunction
-from dynsched.lambdas.worker import WorkerFunction
+from dynsched.lambdas.worker import ALLOW_COMMANDS, WorkerFunction, commands_allowed
 from dynsched.services.slots import InlineSlots
 from dynsched.services.specs import CronSpec, JobSpec
 from dynsched.storage.sqlite import SqliteEngine
@@ -142,6 +149,29 @@ def test_what_a_deployment_says_is_checked() -> None:
         Deployment.told_by({"DYNSCHED_SHARDS": "many"})
     with pytest.raises(InvalidInput, match=QUEUES):
         Deployment.told_by({QUEUES: "main"})
+
+
+@pytest.mark.parametrize("name", [LOOK_AHEAD, SHARDS, LANES])
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "1001", "9" * 20, "9" * 5_000])
+def test_a_number_that_a_deployment_cannot_have_is_refused_by_name(name: str, text: str) -> None:
+    """A million shards would be read in each tick; and no length of digits is a traceback."""
+    with pytest.raises(InvalidInput, match=f"^{name}: .*give a whole number"):
+        Deployment.told_by({name: text})
+
+
+def test_commands_are_allowed_by_a_plain_yes_only() -> None:
+    """What means yes to a person must not be taken for a no: its runs would wait for a day."""
+    assert commands_allowed({ALLOW_COMMANDS: "1"})
+    assert not any(map(commands_allowed, ({}, {ALLOW_COMMANDS: ""}, {ALLOW_COMMANDS: "0"})))
+    for text in ("true", "yes", "on", " 1"):
+        with pytest.raises(InvalidInput, match=f"{ALLOW_COMMANDS}.*give 1 or 0"):
+            commands_allowed({ALLOW_COMMANDS: text})
+
+
+def test_a_store_url_that_is_none_is_told_and_no_traceback() -> None:
+    """A bracket makes Python's own reader raise."""
+    with pytest.raises(InvalidInput, match=r"dynamodb://PREFIX"):
+        process_of("worker", {"DYNSCHED_STORE": "dynamodb://[prod"})
 
 
 def test_a_function_without_a_store_says_which_variable_is_missing() -> None:

@@ -81,6 +81,8 @@ def test_queues_of_messages_are_read_from_a_deployment_s_json() -> None:
         '[{"queue": "main", "priority": "high", "url": "https://h/a b"}]',
         '[{"queue": "main", "priority": "high", "url": "https://h/"}]',
         '[{"queue": "main", "priority": "high", "url": "https://h/q.fifo"}]',
+        '[{"queue": "main", "priority": "high", "url": "https://h:99999/q"}]',
+        '[{"queue": "main", "priority": "high", "url": "https://ann:pw@h/q"}]',
     ],
 )
 def test_queues_that_cannot_be_are_refused_by_name(text: str) -> None:
