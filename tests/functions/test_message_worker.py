@@ -256,6 +256,17 @@ def test_a_run_whose_handler_is_unknown_here_is_left_to_others(
     assert f"run {run.run_id} waits, as this process has no handler:nobody" in caplog.messages
 
 
+def test_a_lacking_handler_is_told_once_by_a_process(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A thousand runs that wait for a day are no reason for a thousand lines each minute."""
+    worker = stage.worker()
+    for _ in range(2):
+        stage.run("nobody")
+        assert [fate.keep for fate in stage.work(worker, stage.receive())] == [True]
+    assert sum("has no handler:nobody" in line for line in caplog.messages) == 1
+
+
 def test_a_run_whose_handler_nobody_knew_for_a_day_is_dead(stage: Stage) -> None:
     """It says so in the dead-letter queue."""
     run = stage.run("nobody")

@@ -164,6 +164,7 @@ class MessageWorker:
         self._claims, self._starts, self._progress = bench.claims, bench.starts, bench.progress
         self._statistics = bench.statistics
         self._looked_at = clock.now()  # for requested cancels
+        self._lacks: set[str] = set()  # what was told to be lacking here
 
     def work(
         self, messages: Sequence[Message], *, ends_at: datetime, invocation: str
@@ -272,12 +273,17 @@ class MessageWorker:
         if job is not None and job.state is JobState.PAUSED and job.policies.hold:
             return again_after(age, HELD_MAX), "its job is paused with hold"
         if not self._refusals.knows(run.needs) and not self._refusals.overdue(run, now):
-            # It may wait for a day, and nothing in the store tells of it.
-            log.warning("run %s waits, as this process has no %s", run.run_id, run.needs)
+            self._tell_lack(run)
             return again_after(age, HELD_MAX), f"{run.needs} is unknown here"
         if self._refusals.shut(run.tenant, now):
             return again_after(age, CAPPED_MAX), "its tenant is at its cap"
         return None
+
+    def _tell_lack(self, run: Run) -> None:
+        """Say once for each need what is lacking: runs may wait a day, and the store is silent."""
+        if run.needs not in self._lacks:
+            self._lacks.add(run.needs)
+            log.warning("run %s waits, as this process has no %s", run.run_id, run.needs)
 
     def _chosen(self, due: Sequence[_Due], visit: _Visit) -> list[_Due]:
         """Return what is claimed in this call; the other messages come again at once.
