@@ -13,7 +13,7 @@ from dynsched.domain.lifecycle import CANCEL_REQUESTED
 from dynsched.domain.message import encode_message
 from dynsched.domain.run import RunState
 from dynsched.domain.time_words import stamp
-from dynsched.errors import Conflict, DynschedError, InvalidInput
+from dynsched.errors import Conflict, DynschedError, Forbidden, InvalidInput
 from dynsched.services.callbacks import Answer
 from dynsched.services.capacity import why_words
 from dynsched.services.message_worker import Message
@@ -179,6 +179,15 @@ def test_an_event_without_a_token_is_told_as_such(stage: Stage, event: dict[str,
     """The job is one of the other invocations."""
     with pytest.raises(InvalidInput, match="it has no token"), stage.client.callback(event):
         pass
+
+
+@pytest.mark.parametrize("token", ["", "\udcff", "\u00e4", "0" * 100_000])
+def test_a_token_that_is_none_is_a_wrong_one_and_no_fault(stage: Stage, token: str) -> None:
+    """A command line may hold bytes that are no text."""
+    run, _ = stage.start()
+    with pytest.raises(Forbidden):
+        stage.verbs.answer_run(run.run_id, token, Answer.done())
+    assert stage.verbs.get_run(run.run_id).handed_over
 
 
 def test_an_answer_that_contradicts_itself_is_refused() -> None:

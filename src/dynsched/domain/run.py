@@ -82,7 +82,8 @@ class RunKey:
         return f"{self.job_id}@{self.sort.replace('#', '-', 1).replace('#', '')}"
 
 
-RUN_ID = re.compile(r"([a-z0-9]+)@([0-9TZ:.\-]{24})-([cmb])(\d+-[a-z0-9]+)?")
+RUN_ID = re.compile(r"([a-z0-9]{1,64})@([0-9TZ:.\-]{24})-([cmb])([0-9]{1,9}-[a-z0-9]{1,64})?")
+"""Ids that are made are shorter; bounded, as what no store can have as a key is an id of no run."""
 
 
 def parse_run_id(run_id: str) -> RunKey:

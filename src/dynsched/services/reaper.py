@@ -127,7 +127,7 @@ class Reaper:
                 self._close(session, now)
         self._forget_locks(dead_here, {s.session for s in sessions})
         self._return_fixed(now)
-        report.resent = self._resending.resend(now)
+        report.resent = self._resending.resend(now, self._in_slice())
         report.purged = self._store.engine.purge_expired(
             int((now - EPOCH).total_seconds()), PURGE_MAX
         )
