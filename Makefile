@@ -17,10 +17,10 @@ TESTS = $(if $(ARGS),$(BIN)/python -m pytest $(ARGS),$(BIN)/python -m pytest -n 
 
 .DEFAULT_GOAL := help
 .PHONY: help setup up test check cover mutants bench zip fmt docs docs-check lock clean check-python \
-  infra infra-lock
+  infra infra-lock deploy-local
 
 help: ## say what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 check-python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -72,6 +72,9 @@ docs: setup ## write the pages that are generated from the code
 docs-check: setup ## say whether the generated pages are up to date
 	$(BIN)/python tools/generate_docs.py --check
 	$(BIN)/python -m tools.infra.readme --check
+
+deploy-local: setup ## an emulator of AWS with the module applied; ARGS=--stop ends it
+	$(BIN)/python tools/deploy_local.py $(ARGS)
 
 infra: setup ## prove the Terraform module, as far as that goes without AWS; some two minutes
 	$(BIN)/python -m tools.infra $(ARGS)

@@ -43,7 +43,7 @@ locals {
     puller = {
       jobs    = { table = ["BatchGetItem", "GetItem", "Query"], index = [] }
       runs    = { table = ["BatchGetItem", "GetItem", "PutItem"], index = ["Query"] }
-      control = { table = ["BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query"], index = [] }
+      control = { table = ["BatchGetItem", "GetItem", "PutItem", "Query"], index = [] }
     }
   }
   people_queue_calls = {

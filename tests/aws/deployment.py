@@ -281,12 +281,9 @@ class Deployment:
 
     def _depth(self, url: str) -> int:
         asked = self.messages.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
-        counts = [
-            int(value)
-            for name, value in asked["Attributes"].items()
-            if name.startswith("ApproximateNumberOfMessages")  # visible, delayed, in flight
-        ]
-        return sum(counts)
+        told = {str(name): value for name, value in asked["Attributes"].items()}
+        names = ("", "Delayed", "NotVisible")
+        return sum(int(told[f"ApproximateNumberOfMessages{name}"]) for name in names)
 
     def send(self, run: Run) -> None:
         """Send a message for a run, whether it is due or not."""

@@ -101,7 +101,8 @@ def _look(program: Program) -> None:
     program("audit", "--since", "1h")
     queues = program.json("handoff", "list", "--depth")
     assert len(queues) == 3
-    program("handoff", "set", "main", "bulk", queues[0]["url"], *WHY)
+    for queue in queues:
+        program("handoff", "set", queue["queue"], queue["priority"], queue["url"], *WHY)
     program("resize", "--lanes", "3", *WHY)
 
 
@@ -122,10 +123,10 @@ def producer_tour(deployment: Deployment) -> None:
 
 
 def puller_tour(deployment: Deployment, folder: Path) -> None:
-    """Run what is due as a process that pulls, and clear away what another one left behind."""
+    """Run what is due as a process that pulls."""
     edited = deployment.add("touch", every=EVERY_MINUTE)
     deployment.invoke("dispatcher")
-    deployment.ahead(timedelta(minutes=70))  # beyond the last look at a session that is closed
+    deployment.ahead(timedelta(minutes=4))
     _edit_often(deployment, edited)
     _fail_soon(deployment)
     deployment.operations.enqueue(deployment.add("touch").job_id, LARGE)
@@ -141,8 +142,8 @@ def functions_tour(deployment: Deployment) -> None:
     operations = deployment.operations
     operations.set_tenant("default", max_running=50, reason="tour")
     for priority in Priority:
-        edited = deployment.add("touch", every=EVERY_MINUTE, priority=priority)
-    deployment.add("touch", every=EVERY_MINUTE, overlap=Overlap.SKIP)
+        deployment.add("touch", every=EVERY_MINUTE, priority=priority)
+    edited = deployment.add("touch", every=EVERY_MINUTE, overlap=Overlap.SKIP)
     for _ in range(4):  # whose rows nobody touches before the sweep does
         deployment.add("touch", every=CronSpec(expr="0 0 1 1 *"))
     large = deployment.add("touch")
@@ -150,7 +151,7 @@ def functions_tour(deployment: Deployment) -> None:
     operations.enqueue(large.job_id, delay=timedelta(minutes=20))  # beyond what SQS can delay
     operations.enqueue(large.job_id, delay=timedelta(seconds=2))
     for priority in Priority:
-        early = operations.enqueue(large.job_id, delay=timedelta(seconds=3), priority=priority)
+        early = operations.enqueue(large.job_id, delay=timedelta(seconds=30), priority=priority)
         deployment.send(early)
     again = RetryPolicy(max_attempts=3, base=timedelta(minutes=7), jitter=Jitter.NONE)
     failing = deployment.add("fail", retry=again)

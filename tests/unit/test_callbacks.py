@@ -187,7 +187,7 @@ def test_a_token_that_is_none_is_a_wrong_one_and_no_fault(stage: Stage, token: s
     run, _ = stage.start()
     with pytest.raises(Forbidden):
         stage.verbs.answer_run(run.run_id, token, Answer.done())
-    assert stage.verbs.get_run(run.run_id).handed_over
+    assert stage.verbs.get_run(run.run_id).awaits_callback
 
 
 def test_an_answer_that_contradicts_itself_is_refused() -> None:

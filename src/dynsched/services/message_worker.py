@@ -377,7 +377,7 @@ class MessageWorker:
         item, message, now = one.item, one.message, self._clock.now()
         if item is None:
             visit.keep(message, AGAIN_MIN, "another was faster, or the store failed")
-        elif not item.run.handed_over and any(item is held for held in self._hand.items()):
+        elif not item.run.awaits_callback and any(item is held for held in self._hand.items()):
             visit.keep(message, FAULT_AGAIN, "the store failed")
         elif item.started_at is not None or item.run.state is not RunState.READY:
             # What is ready again after a try has a message of its own.
