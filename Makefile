@@ -9,7 +9,8 @@ ARGS ?=
 DEMO ?= 1
 UPGRADE ?=
 BIN := .venv/bin
-# Tests with real processes, a browser or Terraform have the machine to themselves.
+# Tests with real processes, a browser, Terraform or an emulator of AWS have the machine to
+# themselves: they measure time, or would run out of it.
 ALONE = tests/processes tests/browser tests/terraform tests/aws
 TESTS = $(if $(ARGS),$(BIN)/python -m pytest $(ARGS),$(BIN)/python -m pytest -n auto \
   $(ALONE:%=--ignore=%) && $(BIN)/python -m pytest $(ALONE))
@@ -37,12 +38,12 @@ up: setup ## run the scheduler with its demo jobs, on SQLite in this folder
 test: setup ## run the tests and doctests
 	$(TESTS)
 
-check: setup ## all that CI asks: format, lint, types, import contracts, tests
+check: setup ## format, lint, types, import contracts, pages, tests: what CI asks, with infra
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tools/generate_docs.py --check
+	$(MAKE) --no-print-directory docs-check
 	$(TESTS)
 
 cover: setup ## run the tests and say which lines they leave out

@@ -100,7 +100,10 @@ def open_engine(url: str) -> tuple[Engine, Path | None]:
     Raises:
         InvalidInput: the URL is malformed or its file cannot be opened.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise InvalidInput("--store", f"{url!r}: {error}", f"use {STORE_FORMS}") from None
     options = _options(url, parts.query)
     if parts.scheme == "sqlite":
         return _open_sqlite(url, parts.netloc, parts.path, options)

@@ -12,17 +12,25 @@ from typing import Any
 import pytest
 
 from dynsched.bootstrap import build_dispatcher, open_base
+from dynsched.domain import lifecycle
 from dynsched.domain.job import Overlap
 from dynsched.domain.masking import Masker
 from dynsched.domain.run import RunState
 from dynsched.domain.target import HandlerTarget
 from dynsched.errors import InvalidInput, NotInitialised
-from dynsched.lambdas.dispatcher import QUEUES, Deployment, DispatcherFunction
+from dynsched.lambdas.dispatcher import (
+    LANES,
+    LOOK_AHEAD,
+    QUEUES,
+    SHARDS,
+    Deployment,
+    DispatcherFunction,
+)
 from dynsched.lambdas.logs import MaskingFilter
 from dynsched.lambdas.metrics import METRICS, NAMESPACE, Emf
 from dynsched.lambdas.process import Process, process_of
 from dynsched.lambdas.reaper import ReaperFunction
-from dynsched.lambdas.worker import WorkerFunction
+from dynsched.lambdas.worker import ALLOW_COMMANDS, WorkerFunction, commands_allowed
 from dynsched.services.slots import InlineSlots
 from dynsched.services.specs import CronSpec, JobSpec
 from dynsched.storage.sqlite import SqliteEngine
@@ -143,6 +151,29 @@ def test_what_a_deployment_says_is_checked() -> None:
         Deployment.told_by({QUEUES: "main"})
 
 
+@pytest.mark.parametrize("name", [LOOK_AHEAD, SHARDS, LANES])
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "1001", "9" * 20, "9" * 5_000])
+def test_a_number_that_a_deployment_cannot_have_is_refused_by_name(name: str, text: str) -> None:
+    """A million shards would be read in each tick; and no length of digits is a traceback."""
+    with pytest.raises(InvalidInput, match=f"^{name}: .*give a whole number"):
+        Deployment.told_by({name: text})
+
+
+def test_commands_are_allowed_by_a_plain_yes_only() -> None:
+    """What means yes to a person must not be taken for a no: its runs would wait for a day."""
+    assert commands_allowed({ALLOW_COMMANDS: "1"})
+    assert not any(map(commands_allowed, ({}, {ALLOW_COMMANDS: ""}, {ALLOW_COMMANDS: "0"})))
+    for text in ("true", "yes", "on", " 1"):
+        with pytest.raises(InvalidInput, match=f"{ALLOW_COMMANDS}.*give 1 or 0"):
+            commands_allowed({ALLOW_COMMANDS: text})
+
+
+def test_a_store_url_that_is_none_is_told_and_no_traceback() -> None:
+    """A bracket makes Python's own reader raise."""
+    with pytest.raises(InvalidInput, match=r"dynamodb://PREFIX"):
+        process_of("worker", {"DYNSCHED_STORE": "dynamodb://[prod"})
+
+
 def test_a_function_without_a_store_says_which_variable_is_missing() -> None:
     """The mend is the form of its value."""
     with pytest.raises(InvalidInput, match=r"DYNSCHED_STORE.*dynamodb://PREFIX"):
@@ -162,6 +193,24 @@ def test_the_reaper_tells_how_the_store_is(stage: Stage, written: Written) -> No
     ready = {one["Priority"]: one["ReadyRuns"] for one in documents if "ReadyRuns" in one}
     assert ready == {"high": 0, "default": 1, "bulk": 0}
     assert {name for one in documents for name in one} >= set(METRICS["reaper"])
+
+
+def test_the_reaper_sweeps_again_while_there_are_leases_to_return(
+    stage: Stage, written: Written
+) -> None:
+    """It is woken once a minute: what died together is not to wait for the next minutes."""
+    runs = stage.operations.enqueue_many(stage.job().job_id, [None] * 350)
+    now = stage.clock.now()
+    end = now + timedelta(seconds=20)
+    stage.store.runs.apply_many(
+        [lifecycle.claim(run, session="~i", now=now, lease_ends_at=end) for run in runs]
+    )
+    stage.clock.step(minutes=5)
+    base = stage.base(tick_jobs=100)
+    function = ReaperFunction(Process(base, Emf("reaper", "shop", base.clock), "shop-reaper"))
+    done = function({}, Told(stage.clock))
+    assert done["RunsReturned"] == 350
+    assert written()[0]["Sweeps"] == done["Sweeps"] > 1
 
 
 def test_the_reaper_moves_replay_batches(stage: Stage) -> None:
@@ -292,6 +341,32 @@ def test_a_secret_in_an_error_does_not_get_into_the_log() -> None:
     assert "hunter2" not in record.getMessage()
     assert record.exc_info is not None
     assert "hunter2" not in str(record.exc_info[1])
+
+
+@pytest.mark.parametrize("place", ["cause", "note", "group"])
+def test_no_secret_in_what_hangs_on_an_error_gets_into_the_logs(place: str) -> None:
+    """A trace tells causes, notes and parts of a group as well as the error itself."""
+    secret = ValueError("password=" + "hunter2")
+    error: BaseException = RuntimeError("it failed")
+    if place == "cause":
+        error.__cause__ = secret
+    elif place == "note":
+        error.add_note(str(secret))
+    else:
+        error = ExceptionGroup("it failed", [secret])
+    info = (type(error), error, None)
+    record = logging.LogRecord("x", logging.ERROR, "x.py", 1, "told", (), info)
+    assert MaskingFilter(Masker(())).filter(record)
+    shown = logging.Formatter().format(record)
+    assert "=hunter2" not in shown
+    assert "it failed" in shown
+
+
+def test_a_careless_line_of_a_handlers_log_fails_nothing() -> None:
+    """Logging never raises by itself, so no filter may: the run would fail for its log line."""
+    record = logging.LogRecord("x", logging.INFO, "x.py", 1, "%d rows", ("some",), None)
+    assert MaskingFilter(Masker(())).filter(record)
+    assert record.getMessage().startswith("'%d rows'")
 
 
 def test_a_store_that_nobody_has_prepared_is_told() -> None:

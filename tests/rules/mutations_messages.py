@@ -69,7 +69,7 @@ MESSAGES = (
     cut(
         "sqsall",
         "services/reaper.py",
-        "        report.resent = self._resending.resend(now)\n",
+        "        report.resent = self._resending.resend(now, self._in_slice())\n",
         "",
         "test_a_message_that_was_lost_between_row_and_queue_is_made_good",
         "test_a_worker_that_pulls_and_steps_back_leaves_the_run_to_pulls_and_to_the_reaper",
@@ -94,7 +94,7 @@ MESSAGES = (
         "services/resending.py",
         "        left, hungry = self._settings.resend_most, list(queues)\n",
         "        left, hungry = 100_000, list(queues)\n",
-        "test_what_was_lost_in_an_outage_is_sent_again_a_few_at_a_time",
+        "test_what_was_lost_in_an_outage_is_sent_again_as_fast_as_it_is_taken",
     ),
     cut(
         "sqsbound",
@@ -103,7 +103,7 @@ MESSAGES = (
         "            return [], lap\n",
         '            log.warning("nothing is sent again to %s: %s", queue.url, error)\n'
         "            return [], end\n",
-        "test_what_was_lost_in_an_outage_is_sent_again_a_few_at_a_time",
+        "test_what_was_lost_in_an_outage_is_sent_again_as_fast_as_it_is_taken",
     ),
     cut(
         "onemessage",

@@ -28,7 +28,9 @@ def test_a_message_says_which_run_it_is_about_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[]", "null", "{}", '{"run": 1, "v": 1}', '{"run": "x", "v": 1}', "[" * 100_000]
-    + [json.dumps({"run": RUN, "v": version}) for version in (0, 2, True, "1", None)],
+    + [json.dumps({"run": RUN, "v": version}) for version in (0, 2, True, "1", None)]
+    # What DynamoDB refuses as a key would fail its function each time that it comes again.
+    + [json.dumps({"run": text, "v": 1}) for text in ("j" * 3_000 + RUN, RUN + "c" * 2_000)],
 )
 def test_what_is_no_message_is_refused_by_name(text: str) -> None:
     """A queue may hold what others have put there."""
@@ -79,6 +81,8 @@ def test_queues_of_messages_are_read_from_a_deployment_s_json() -> None:
         '[{"queue": "main", "priority": "high", "url": "https://h/a b"}]',
         '[{"queue": "main", "priority": "high", "url": "https://h/"}]',
         '[{"queue": "main", "priority": "high", "url": "https://h/q.fifo"}]',
+        '[{"queue": "main", "priority": "high", "url": "https://h:99999/q"}]',
+        '[{"queue": "main", "priority": "high", "url": "https://ann:pw@h/q"}]',
     ],
 )
 def test_queues_that_cannot_be_are_refused_by_name(text: str) -> None:

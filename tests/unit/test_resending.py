@@ -51,7 +51,7 @@ def ids(runs: list[Run]) -> set[str]:
 
 @pytest.fixture
 def desk() -> Desk:
-    """Return a store whose main queue is handed over; nobody has looked yet."""
+    """Return a store whose main queue is handed off; nobody has looked yet."""
     return Desk(MAIN, HIGH, lanes=2)
 
 
@@ -151,6 +151,38 @@ def test_one_look_sends_no_more_than_its_bound_and_the_next_goes_on(desk: Desk) 
         told += found
         desk.clock.step(seconds=15)
     assert sorted(told) == sorted(ids(runs))
+
+
+def test_a_reaper_goes_on_behind_a_look_that_used_up_its_bound(desk: Desk) -> None:
+    """As a function it is woken once a minute: an outage's messages would else take hours."""
+    lost(desk, 450)
+    desk.clock.step(seconds=61)
+    reaper = build_reaper(desk.base)
+    assert [reaper.sweep().resent, reaper.sweep().resent] == [450, 0]
+
+
+def test_a_reaper_goes_on_until_a_queue_is_deep() -> None:
+    """Then functions have enough to do, and the runs that are left have not lost their turn."""
+    desk = Desk(MAIN, resend_depth=300)
+    runs = lost(desk, 450)
+    desk.clock.step(seconds=61)
+    reaper = build_reaper(desk.base)
+    assert reaper.sweep().resent == 200 + 200 + 200 // TRICKLE
+    while desk.messages.receive():
+        pass
+    for one in desk.messages.messages():
+        desk.messages.delete(one)
+    desk.clock.step(seconds=15)
+    assert reaper.sweep().resent == 40
+    assert set(desk.told()) == ids(runs)
+
+
+def test_a_reaper_ends_between_two_looks_when_its_time_is_over(desk: Desk) -> None:
+    """The next one goes on behind what was sent."""
+    lost(desk, 450)
+    desk.clock.step(seconds=61)
+    reaper = build_reaper(desk.base)
+    assert reaper.sweep(until=desk.clock.now()).resent == 200
 
 
 def test_no_queue_of_messages_takes_the_bound_of_another() -> None:
@@ -254,7 +286,7 @@ def test_a_queue_that_was_named_anew_is_told_of_all_that_is_old(desk: Desk) -> N
     look(desk)
     desk.clock.step(seconds=20)
     other = MessageQueue(queue="main", priority=Priority.DEFAULT, url="http://sqs/other")
-    desk.hand_over(other)
+    desk.hand_off(other)
     assert set(look(desk)) == ids(runs)
     assert [queue.url for queue, _ in desk.messages.sent] == []
     assert {one.queue_url for one in desk.messages.messages()} >= {other.url}
@@ -265,5 +297,5 @@ def test_a_hand_off_that_begins_tells_of_all_runs_that_are_ready() -> None:
     desk = Desk()
     runs = lost(desk, 5)
     desk.clock.step(minutes=500)
-    desk.hand_over(MAIN)
+    desk.hand_off(MAIN)
     assert set(look(desk)) == ids(runs)

@@ -85,7 +85,8 @@ def new_secret(rng: Random) -> str:
 
 def digest_of_secret(secret: str) -> str:
     """Return what is kept of a secret."""
-    return hashlib.sha256(secret.encode()).hexdigest()
+    # A command line may hold bytes that are no text: they are no secret, and no fault either.
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 def token_text(name: str, secret: str) -> str:

@@ -16,11 +16,14 @@ from dynsched.bootstrap import build_dispatcher, prepare_store
 from dynsched.errors import InvalidInput
 from dynsched.lambdas.process import LambdaContext, Once, Process, last_begin, process_of
 from dynsched.services.dispatcher import Dispatcher, TickReport
-from dynsched.storage.handoff import MessageQueue, read_message_queues
+from dynsched.storage.handoff import DELAY_MAX, MessageQueue, read_message_queues
 
 QUEUES = "DYNSCHED_MESSAGE_QUEUES"
 LOOK_AHEAD = "DYNSCHED_LOOK_AHEAD_S"
 SHARDS, LANES = "DYNSCHED_SHARDS", "DYNSCHED_LANES"
+COUNT_MAX = 1_000  # each shard costs reads in each tick, each lane in each look for ready runs
+DIGITS_MAX = 9
+SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,7 @@ class Deployment:
         look_ahead: longer than two times between schedules, so that one may be missed.
         shards: of a new map.
         lanes: of a new map.
-        message_queues: to which ready runs are handed over.
+        message_queues: to which ready runs are handed off.
     """
 
     look_ahead: timedelta = timedelta(seconds=180)
@@ -46,19 +49,22 @@ class Deployment:
         Raises:
             InvalidInput: a variable is wrong; it is named.
         """
-        look_ahead_s = _number(environment, LOOK_AHEAD, 180)
+        look_ahead_s = _number(environment, LOOK_AHEAD, 180, most=DELAY_MAX // SECOND)
         return cls(
             look_ahead=timedelta(seconds=look_ahead_s),
-            shards=_number(environment, SHARDS, 1),
-            lanes=_number(environment, LANES, 2),
+            shards=_number(environment, SHARDS, 1, most=COUNT_MAX),
+            lanes=_number(environment, LANES, 2, most=COUNT_MAX),
             message_queues=read_message_queues(environment.get(QUEUES) or "[]", QUEUES),
         )
 
 
-def _number(environment: Mapping[str, str], name: str, default: int) -> int:
+def _number(environment: Mapping[str, str], name: str, default: int, *, most: int) -> int:
     text = environment.get(name, str(default))
-    if not text.isdecimal() or not int(text):
-        raise InvalidInput(name, f"{text!r} is no number", "give a whole one from 1")
+    # So long a text is too much in any case, and Python refuses to read one of thousands of digits.
+    if not text.isdecimal() or len(text) > DIGITS_MAX or not 1 <= int(text) <= most:
+        raise InvalidInput(
+            name, f"{text[:40]!r} is out of range", f"give a whole number, 1 to {most}"
+        )
     return int(text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from types import TracebackType
 
 from dynsched.domain.masking import Masker
@@ -26,15 +27,26 @@ class MaskingFilter(logging.Filter):
         self._masker = masker
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Change the record; none is left out."""
-        record.msg, record.args = self._masker.text(record.getMessage()), ()
+        """Change the record; none is left out, and none raises: a handler's own log call may.
+
+        What the call gave to fill in may not fit its text, or may not be told at all.
+        """
+        try:
+            text = record.getMessage()
+        except Exception:  # noqa: BLE001  # whatever the arguments' own code raises
+            text = f"{record.msg!r:.200} (what it is to be filled with does not fit)"
+        record.msg, record.args = self._masker.text(text), ()
         if record.exc_info and record.exc_info[1] is not None:
             record.exc_info = self._hidden(record.exc_info)
         return True
 
     def _hidden(self, told: ExcInfo) -> ExcInfo:
+        """Return an error without what is to be hidden in it, its causes, its notes or its parts.
+
+        Then only its own trace is left of theirs: theirs would be told with their texts.
+        """
         kind, error, trace = told
-        text = str(error)
+        text = "".join(traceback.TracebackException(kind, error, None).format()).strip()
         shown = self._masker.text(text)
         return told if shown == text else (kind, Masked(shown), trace)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +13,15 @@ from dynsched.domain.health import Health
 from dynsched.domain.job import Priority
 from dynsched.lambdas.process import LambdaContext, Once, Process, last_begin, process_of
 
+SWEPT = {
+    "Sweeps": "",
+    "SessionsClosed": "closed",
+    "RunsReturned": "returned",
+    "LateFinds": "late",
+    "RowsFailed": "failed",
+    "MessagesResent": "resent",
+}
+"""Figures of sweeps, and where a sweep's report has them."""
 HEALTH_AGE = timedelta(seconds=30)  # a look that people have made lately is as good
 
 
@@ -37,18 +47,23 @@ class ReaperFunction:
         """
         del event
         until = last_begin(context, self._clock)
-        report = self._reaper.sweep(until)
-        done: dict[str, float] = {
-            "Sweeps": 1,
-            "SessionsClosed": report.closed,
-            "RunsReturned": report.returned,
-            "LateFinds": report.late,
-            "RowsFailed": report.failed,
-            "MessagesResent": report.resent,
-        }
+        swept, again = self._sweep(until)
+        while again and self._clock.now() < until:
+            more, again = self._sweep(until)
+            swept += more
+        done: dict[str, float] = {name: swept[name] for name in SWEPT}
         self._emf.emit(done)
         done |= self._tell(self._health.health(HEALTH_AGE))
         return done | {"EntriesMoved": self._step(until)}
+
+    def _sweep(self, until: datetime) -> tuple[Counter[str], bool]:
+        """Make one pass; return what it did, and whether another one follows at once.
+
+        Only behind one that has returned something: what cannot be returned now waits a minute.
+        """
+        report = self._reaper.sweep(until)
+        done = {name: getattr(report, field) for name, field in SWEPT.items() if field}
+        return Counter({"Sweeps": 1, **done}), report.behind and report.returned > 0
 
     def _tell(self, health: Health) -> dict[str, float]:
         levels: dict[str, float] = {

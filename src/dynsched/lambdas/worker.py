@@ -135,6 +135,18 @@ class WorkerFunction:
             log.warning("message %s comes again when its queue says so: %s", message.id, error)
 
 
+def commands_allowed(environment: Mapping[str, str]) -> bool:
+    """Return whether shell commands may be run, as the function's environment says.
+
+    Raises:
+        InvalidInput: it says neither; taken for a no, its runs would wait for a day and be dead.
+    """
+    text = environment.get(ALLOW_COMMANDS, "")
+    if text not in ("", "0", "1"):
+        raise InvalidInput(ALLOW_COMMANDS, f"{text[:40]!r} is neither yes nor no", "give 1 or 0")
+    return text == "1"
+
+
 def _message(record: Mapping[str, Any]) -> Message:
     sent_ms = record.get("attributes", {}).get("SentTimestamp")
     return Message(
@@ -159,7 +171,7 @@ def _make() -> WorkerFunction:
     return WorkerFunction(
         process_of("worker", os.environ),
         load_app(path) if path else None,
-        allow_commands=os.environ.get(ALLOW_COMMANDS) == "1",
+        allow_commands=commands_allowed(os.environ),
     )
 
 

@@ -109,7 +109,11 @@ class Exits:
         return True
 
     def hand_back(self, items: Sequence[InHand], reason: StopReason, now: datetime) -> None:
-        """Stop handlers and give their runs back under their fences, without waiting for them."""
+        """Stop handlers and give their runs back under their fences, without waiting for them.
+
+        Not what was handed over: its work goes on elsewhere, and its row has an end of its own.
+        """
+        items = [item for item in items if not item.run.awaits_callback]
         for item in items:
             item.stop.set(reason)
         self._give_up(items, [self._endings.hand_back(item, now, reason.value) for item in items])
@@ -135,11 +139,18 @@ class Exits:
             self._give_up(items, [self._endings.of_result(item, now, look_ahead) for item in items])
 
     def running(self) -> list[InHand]:
-        """Return the runs whose handlers were called and have not ended, nor been given up."""
+        """Return the runs whose handlers were called and have not ended, nor been given up.
+
+        What was handed over is not this process's any more, though its invocation is not yet
+        answered: it may have been taken, so that another start would do the work twice.
+        """
         return [
             item
             for item in self._hand.items()
-            if not item.given_up and item.result is None and item.started_at is not None
+            if not item.given_up
+            and item.result is None
+            and item.started_at is not None
+            and not item.run.awaits_callback
         ]
 
     def _ending_of(self, item: InHand, now: datetime, look_ahead: timedelta) -> Ending:

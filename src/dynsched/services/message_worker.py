@@ -3,8 +3,8 @@
 It is the pulling worker without a session: a message brings it a run, and the run's row decides.
 A lease's end is fixed when it is claimed, nobody renews it; so handlers are told to stop before
 it, and what still runs then has failed for want of time. A message is kept (and made visible again
-when its run may start) if the run steps back or the store fails; in all other cases it is done
-with, since whoever makes the row ready again sends another one.
+when its run may start) if the run is early, may not start here, or steps back, or if the store
+fails; else it is done with, since whoever makes the row ready again sends another one.
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ class MessageWorker:
                 self._exits.add(self._claims.give_back(now))
                 self._exits.flush(now)
                 self._exits.fail_overdue(now)
-                self._look_around(lease, now)
+                self._look_around(now)
             except StoreError as error:
                 log.warning("the store fails while %d runs are in hand: %s", len(items), error)
             self._stop_in_time(left, lease, now)
@@ -353,7 +353,7 @@ class MessageWorker:
         elif left <= lease.margin:
             self._exits.fail(running, OUT_OF_TIME, now)
 
-    def _look_around(self, lease: FixedLease, now: datetime) -> None:
+    def _look_around(self, now: datetime) -> None:
         """Write progress and statistics; look whether a run was cancelled or taken away."""
         self._progress.write(now)
         self._statistics.turn(now)
@@ -366,7 +366,7 @@ class MessageWorker:
         for item, row in zip(running, rows, strict=True):
             if isinstance(row, Damaged):
                 continue
-            held = row is not None and (row.session, row.fence) == (lease.session, item.fence)
+            held = row is not None and (row.session, row.fence) == (item.session, item.fence)
             if not held:
                 item.stop.set(StopReason.LEASE_LOST)
             elif row is not None and row.cancel_requested:
@@ -377,7 +377,7 @@ class MessageWorker:
         item, message, now = one.item, one.message, self._clock.now()
         if item is None:
             visit.keep(message, AGAIN_MIN, "another was faster, or the store failed")
-        elif any(item is held for held in self._hand.items()):
+        elif not item.run.awaits_callback and any(item is held for held in self._hand.items()):
             visit.keep(message, FAULT_AGAIN, "the store failed")
         elif item.started_at is not None or item.run.state is not RunState.READY:
             # What is ready again after a try has a message of its own.
@@ -386,9 +386,16 @@ class MessageWorker:
             visit.keep(message, self._after_step_back(item.run, one, now), item.run.reason)
 
     def _after_step_back(self, run: Run, one: _Due, now: datetime) -> timedelta:
-        """Return when a message is looked at again whose run was put back unstarted."""
+        """Return when a message is looked at again whose run was put back unstarted.
+
+        A held run was put off from now, so only its message has an age by which it is looked at
+        ever more rarely.
+        """
         if run.waits > one.run.waits:
             return again_waiting(run, now)
         if self._refusals.shut(run.tenant, now):
             return again_after(now - first_due(one.run, one.message.sent_at), CAPPED_MAX)
+        if run.available_at > now:
+            age = now - (one.message.sent_at or run.scheduled_for)
+            return max(again_at(run.available_at, now), again_after(age, HELD_MAX))
         return again_at(run.available_at, now)

@@ -9,7 +9,7 @@ trickle where a queue is deep, since nearly every old run there only waits its t
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -48,10 +48,17 @@ class Resending:
         self._store = store
         self._settings = settings
 
-    def resend(self, now: datetime) -> int:
+    def resend(self, now: datetime, time_left: Callable[[], bool] = lambda: False) -> int:
         """Look once, unless somebody has just looked; return how many messages were sent.
 
-        A message is sent once its look is written down, by the one replica that wrote it.
+        A message is sent once its look is written down, by the one replica that wrote it. A look
+        that has used up its bound is followed by another while there is time: behind an outage
+        or a restore nearly all messages are lost, and a reaper that is woken once a minute would
+        need hours for them. It ends where a queue is deep, so functions set the pace.
+
+        Args:
+            now: the present instant.
+            time_left: asked before each look but the first.
 
         Cost: a store without queues of messages is not asked. Else a read and a write unit, and
         one query for each lane of each queue; more where many runs are ready.
@@ -59,12 +66,22 @@ class Resending:
         Raises:
             StoreError: the store failed; the next look goes on where the last one ended.
         """
-        queues = self._store.topology.message_queues
-        if not queues:
+        if not self._store.topology.message_queues:
             return 0
         laps = self._store.resends.read()
         if within(now, laps.at, self._settings.resend_after / LOOKS_PER_AGE):
             return 0
+        sent = total = self._look_once(laps, now)
+        while sent >= self._settings.resend_most and time_left():
+            sent = self._look_once(self._store.resends.read(), now)
+            total += sent
+        if total:
+            log.info("%d messages of runs that are ready for long were sent again", total)
+        return total
+
+    def _look_once(self, laps: Laps, now: datetime) -> int:
+        """Look over all queues of messages up to the bound; return how many were sent."""
+        queues = self._store.topology.message_queues
         after = {lap_name(queue): laps.laps.get(lap_name(queue), Lap()) for queue in queues}
         left, hungry = self._settings.resend_most, list(queues)
         todo: list[tuple[MessageQueue, list[Notice]]] = []
@@ -91,10 +108,7 @@ class Resending:
         for queue, notices in todo:
             if notices:
                 self._store.handoff.send(queue, notices)
-        sent = sum(len(notices) for _, notices in todo)
-        if sent:
-            log.info("%d messages of runs that are ready for long were sent again", sent)
-        return sent
+        return sum(len(notices) for _, notices in todo)
 
     def _look(
         self, queue: MessageQueue, lap: Lap, now: datetime, most: int

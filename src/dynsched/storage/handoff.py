@@ -158,11 +158,15 @@ def check_queue_url(url: str, field: str) -> str:
     mend = "give the URL of a standard queue, as https://sqs.REGION.amazonaws.com/ACCOUNT/NAME"
     try:
         parts = urlsplit(url)
-        named = parts.scheme in ("https", "http") and parts.hostname and parts.path.strip("/")
+        placed = parts.port != 0 and parts.path.strip("/")  # a port that is none raises
+        named = placed and parts.scheme in ("https", "http") and parts.hostname
     except ValueError:
         named = None
     if not named or not url.isascii() or not url.isprintable() or " " in url:
         raise InvalidInput(field, f"{url!r} is no URL of a queue", mend)
+    if "@" in parts.netloc:
+        # Everybody who reads the map sees it; and SQS wants a signature, no password.
+        raise InvalidInput(field, "it has a user's name or password in it", mend)
     if len(url) > URL_MAX:
         raise InvalidInput(field, f"it is longer than {URL_MAX} characters", mend)
     if url.endswith(".fifo"):
