@@ -9,17 +9,18 @@ ARGS ?=
 DEMO ?= 1
 UPGRADE ?=
 BIN := .venv/bin
-# Tests with real processes, a browser or Terraform have the machine to themselves.
-ALONE = tests/processes tests/browser tests/terraform
+# Tests with real processes, a browser, Terraform or an emulator of AWS have the machine to
+# themselves: they measure time, or would run out of it.
+ALONE = tests/processes tests/browser tests/terraform tests/aws
 TESTS = $(if $(ARGS),$(BIN)/python -m pytest $(ARGS),$(BIN)/python -m pytest -n auto \
   $(ALONE:%=--ignore=%) && $(BIN)/python -m pytest $(ALONE))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup up test check cover mutants bench zip fmt docs docs-check lock clean check-python \
-  infra infra-lock
+  infra infra-lock deploy-local
 
 help: ## say what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 check-python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -37,12 +38,12 @@ up: setup ## run the scheduler with its demo jobs, on SQLite in this folder
 test: setup ## run the tests and doctests
 	$(TESTS)
 
-check: setup ## all that CI asks: format, lint, types, import contracts, tests
+check: setup ## format, lint, types, import contracts, pages, tests: what CI asks, with infra
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tools/generate_docs.py --check
+	$(MAKE) --no-print-directory docs-check
 	$(TESTS)
 
 cover: setup ## run the tests and say which lines they leave out
@@ -71,6 +72,9 @@ docs: setup ## write the pages that are generated from the code
 docs-check: setup ## say whether the generated pages are up to date
 	$(BIN)/python tools/generate_docs.py --check
 	$(BIN)/python -m tools.infra.readme --check
+
+deploy-local: setup ## an emulator of AWS with the module applied; ARGS=--stop ends it
+	$(BIN)/python tools/deploy_local.py $(ARGS)
 
 infra: setup ## prove the Terraform module, as far as that goes without AWS; some two minutes
 	$(BIN)/python -m tools.infra $(ARGS)

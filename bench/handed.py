@@ -1,4 +1,4 @@
-"""Capacity units where functions work: runs handed over by messages, and what idles each minute.
+"""Capacity units where functions work: runs handed off by messages, and what idles each minute.
 
 The functions' own classes are called, as AWS would: dispatcher and reaper once a minute, the
 worker with one message each time.
@@ -204,7 +204,7 @@ def _line_bytes() -> Figure:
 
 
 def measure(options: Options) -> list[Figure]:
-    """Meter runs that are handed over, and functions that find nothing to do."""
+    """Meter runs that are handed off, and functions that find nothing to do."""
     say(f"handed: {JOBS} minutely jobs, by functions")
     allow = Policies(overlap=Overlap.ALLOW)
     return [

@@ -15,7 +15,7 @@ SRC = ROOT / "src"
 
 CONSOLES = {"dynsched_console", "dynsched_web", "flask", "htmx_flask", "textual"}
 AWS = {"boto3", "botocore"}
-AWS_STORAGE = tuple(f"dynsched.storage.{name}" for name in ("aws_client", "dynamodb", "sqs"))
+AWS_STORAGE = tuple(f"dynsched.storage.{name}" for name in ("dynamodb", "sqs"))
 
 # Parts of the standard library that reach outside the process. (Types such as `random.Random` are
 # welcome; that nobody draws from the module itself is proved by tests/test_tidy.py.)

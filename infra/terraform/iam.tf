@@ -8,13 +8,13 @@ locals {
   # Actions on each table and, as its ARN is another one, on its index.
   table_calls = {
     dispatcher = {
-      jobs    = { table = ["BatchGetItem", "GetItem", "PutItem", "Query"], index = ["Query"] }
+      jobs    = { table = ["BatchGetItem", "GetItem", "PutItem"], index = ["Query"] }
       runs    = { table = ["BatchGetItem", "DeleteItem", "GetItem", "PutItem"], index = ["Query"] }
-      control = { table = ["BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query"], index = [] }
+      control = { table = ["BatchGetItem", "GetItem", "PutItem"], index = [] }
     }
     reaper = {
-      jobs    = { table = ["BatchGetItem", "GetItem", "PutItem", "Query", "Scan"], index = ["Query"] }
-      runs    = { table = ["BatchGetItem", "GetItem", "PutItem", "Query", "Scan"], index = ["Query"] }
+      jobs    = { table = ["BatchGetItem", "GetItem", "PutItem", "Scan"], index = [] }
+      runs    = { table = ["BatchGetItem", "GetItem", "PutItem", "Scan"], index = ["Query"] }
       control = { table = ["BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query"], index = [] }
     }
     worker = {
@@ -31,20 +31,19 @@ locals {
   # What people and their programs may do, for the outputs.
   people_table_calls = {
     producer = {
-      jobs    = { table = ["BatchGetItem", "GetItem", "PutItem", "Query"], index = [] }
+      jobs    = { table = ["BatchGetItem", "GetItem", "PutItem"], index = [] }
       runs    = { table = ["BatchGetItem", "GetItem", "PutItem"], index = [] }
       control = { table = ["BatchGetItem", "GetItem", "PutItem"], index = [] }
     }
     operator = {
-      for table in keys(local.table_arns) : table => {
-        table = ["BatchGetItem", "DeleteItem", "DescribeTable", "GetItem", "PutItem", "Query", "Scan"]
-        index = ["Query"]
-      }
+      jobs    = { table = ["BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "Scan"], index = [] }
+      runs    = { table = ["BatchGetItem", "GetItem", "PutItem", "Query", "Scan"], index = ["Query"] }
+      control = { table = ["BatchGetItem", "GetItem", "PutItem", "Query"], index = [] }
     }
     puller = {
       jobs    = { table = ["BatchGetItem", "GetItem", "Query"], index = [] }
-      runs    = { table = ["BatchGetItem", "GetItem", "PutItem", "Query"], index = ["Query"] }
-      control = { table = ["BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query"], index = [] }
+      runs    = { table = ["BatchGetItem", "GetItem", "PutItem"], index = ["Query"] }
+      control = { table = ["BatchGetItem", "GetItem", "PutItem", "Query"], index = [] }
     }
   }
   people_queue_calls = {

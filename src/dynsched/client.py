@@ -98,7 +98,7 @@ class Client:
         return self._with_job(tenant, name, enqueue)
 
     def complete_run(self, run_id: str, token: str, output: Json = None) -> Run:
-        """Report that the work of a run is done that was handed over.
+        """Report that the work of a run is done that waits for its callback.
 
         Args:
             run_id: the run, `run_id` of the envelope's `dynsched`.
@@ -122,7 +122,7 @@ class Client:
         permanent: bool = False,
         retry_after: timedelta | None = None,
     ) -> Run:
-        """Report that the work of a run has failed that was handed over.
+        """Report that the work of a run has failed that waits for its callback.
 
         Args:
             run_id: the run, `run_id` of the envelope's `dynsched`.

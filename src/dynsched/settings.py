@@ -68,7 +68,7 @@ class Settings:
         step_period: between two steps of a running batch.
         step_idle: between two looks for batches while none is running.
         step_runs: entries of a batch that one step moves at most.
-        resend_after: where runs are handed over by messages, a run that is due and ready for so
+        resend_after: where runs are handed off by messages, a run that is due and ready for so
             long is told of again, in case its message was lost; then at twice that age, and so on.
         resend_most: messages that one look sends again at most; there are four in that time, and
             behind one that sent as many another one at once, until the queues are deep.

@@ -42,6 +42,7 @@ _INSIDE: Final = {
     "ConditionCheck": "ConditionCheckItem",
     "Get": "GetItem",
 }
+_WRITES: Final = frozenset({"dynamodb:PutItem", "dynamodb:DeleteItem"})
 _TARGETS: Final = {"DynamoDB_20120810": "dynamodb", "AmazonSQS": "sqs"}
 _INVOKE: Final = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
 
@@ -93,6 +94,16 @@ def needs(call: Call, prefix: str) -> Iterator[Permission]:
     elif call.service == "lambda":
         function = call.request["FunctionName"].partition(":function:")
         yield "lambda:InvokeFunction", f"function/{function[2] or function[0]}"
+
+
+def rereads(used: set[Permission]) -> set[Permission]:
+    """Return what writes may need besides: to read the rows that they were about.
+
+    A write whose answer was lost is settled by BatchGetItem. One whose guard fails on a row that is
+    gone brings no row, and is told from the store's answer to GetItem.
+    """
+    tables = {where for action, where in used if action in _WRITES}
+    return {(f"dynamodb:{verb}", where) for verb in ("BatchGetItem", "GetItem") for where in tables}
 
 
 def _tables(operation: str, request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -139,7 +139,7 @@ class Deployment:
 
     def connect(self) -> None:
         """Open the store as a program of a user does, by the functions' clock."""
-        environment = {**self.settings, **self._clock()}
+        environment = {**self.settings, **self.clock_settings()}
         with dummy_credentials():
             self.base = open_base(self.store_url("program"), environment=environment)
         self.operations, self.views = build_operations(self.base), build_views(self.base)
@@ -163,7 +163,7 @@ class Deployment:
             "DYNSCHED_APP": "tried_app:app",
             "TOLD_AT": self.wire.told_at(self.prefix),
             **self.settings,
-            **self._clock(),
+            **self.clock_settings(),
         }
 
     def keep_delayed(self) -> None:
@@ -203,7 +203,8 @@ class Deployment:
 
         self._send_due()
 
-    def _clock(self) -> dict[str, str]:
+    def clock_settings(self) -> dict[str, str]:
+        """Return what makes another process live by the same clock."""
         if not self._ahead:
             return {}
         # The store's clock stays where it was.
@@ -223,7 +224,14 @@ class Deployment:
             raise FunctionFailed(f"{name}: {returned}")
         return returned
 
-    def add(self, handler: str, *, every: ScheduleSpec | None = None, **policies: Any) -> Job:
+    def add(
+        self,
+        handler: str,
+        *,
+        every: ScheduleSpec | None = None,
+        priority: Priority = Priority.DEFAULT,
+        **policies: Any,
+    ) -> Job:
         """Make a job of one of the tests' handlers."""
         name = f"{handler}-{new_id(self.base.rng, 4)}"
         policies.setdefault("overlap", Overlap.ALLOW)
@@ -232,6 +240,7 @@ class Deployment:
                 name=name,
                 target=HandlerTarget(handler),
                 schedule=every,
+                priority=priority,
                 policies=Policies(**policies),
             )
         )
@@ -272,8 +281,9 @@ class Deployment:
 
     def _depth(self, url: str) -> int:
         asked = self.messages.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
+        told = {str(name): value for name, value in asked["Attributes"].items()}
         names = ("", "Delayed", "NotVisible")
-        return sum(int(asked["Attributes"][f"ApproximateNumberOfMessages{name}"]) for name in names)
+        return sum(int(told[f"ApproximateNumberOfMessages{name}"]) for name in names)
 
     def send(self, run: Run) -> None:
         """Send a message for a run, whether it is due or not."""

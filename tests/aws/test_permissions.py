@@ -9,15 +9,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
-from tests.aws.calls import Permission, granted, needs
+from dynsched.clock import SystemClock
+from dynsched.storage.dynamodb import DynamoEngine
+from dynsched.storage.engine import Applied, Key, PutNew, Replace, Row, Stale, Table
+from dynsched.storage.steady import SteadyEngine
+from tests.aws.calls import Permission, granted, needs, rereads
 from tests.aws.conftest import NewDeployment
 from tests.aws.deployment import Deployment
 from tests.aws.tours import functions_tour, operator_tour, producer_tour, puller_tour
 from tests.aws.wire import Wire
+from tests.contract.dynamo_backends import REGION, free_port, fresh_prefix
 from tests.terraform.planned import Planned, plan_of
 from tools.infra.terraform import ToolsMissing, find_mirror, find_terraform
 
@@ -55,6 +61,7 @@ def toured(new_deployment: NewDeployment, tmp_path: Path) -> Deployment:
         "DYNSCHED_RESEND_AFTER_S": "0.05",
         "DYNSCHED_LEASE_MARGIN_S": "1",
         "DYNSCHED_STEP_PERIOD_S": "0.05",
+        "DYNSCHED_SWEEP_PERIOD_S": "1",
     }
     deployment = new_deployment(listens=False, settings=settings, visibility_s=1)
     functions_tour(deployment)
@@ -68,13 +75,38 @@ def test_each_role_may_do_what_it_does_and_nothing_else(
     toured: Deployment, wire: Wire, planned: Planned
 ) -> None:
     """What is not allowed would fail on AWS; what is never done is a right too many."""
-    wrong = {}
+    wrong = []
     for role in (*FUNCTIONS, *PEOPLE):
         used = used_by(role, wire, toured.prefix)
+        used |= rereads(used)
         allowed = granted(policy_of(role, planned), PREFIX)
-        if used != allowed:
-            wrong[role] = {"missing": sorted(used - allowed), "unused": sorted(allowed - used)}
-    assert wrong == {}
+        wrong += [f"{role} may not {action} on {where}" for action, where in used - allowed]
+        wrong += [f"{role} never does {action} on {where}" for action, where in allowed - used]
+    assert not wrong, "\n".join(sorted(wrong))
+
+
+def test_a_write_may_need_its_row_read_again(wire: Wire) -> None:
+    """That is what `rereads` adds for each role that writes, as no tour meets every fault."""
+    prefix = fresh_prefix()
+    engine = DynamoEngine(prefix, region=REGION, endpoint_url=wire.door("writer"))
+    engine.init()
+    steady = SteadyEngine(engine, clock=SystemClock(), rng=Random(7))
+    row = Row(key=Key(Table.RUNS, "a", "b"), body={}, token="t")  # noqa: S106
+    wire.calls.clear()
+    assert steady.write(Replace(row, seen=3)) == Stale(None)
+    assert used_by("writer", wire, prefix) == {
+        ("dynamodb:PutItem", "table/runs"),
+        ("dynamodb:GetItem", "table/runs"),
+    }
+    wire.calls.clear()
+    wire.breaker = f"http://127.0.0.1:{free_port()}"
+    wire.breaks = lambda call: call.number == wire.count("writer") and not wire.calls[1:]
+    assert isinstance(steady.write(PutNew(row)), Applied)
+    assert used_by("writer", wire, prefix) == {
+        ("dynamodb:PutItem", "table/runs"),
+        ("dynamodb:BatchGetItem", "table/runs"),
+    }
+    steady.close()
 
 
 def test_what_aws_does_under_a_role_is_a_policy_of_its_own(planned: Planned) -> None:

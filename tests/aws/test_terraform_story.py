@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,7 @@ EMULATOR_FAULTS: dict[str, set[str]] = {
         "alarm_description",
         "datapoints_to_alarm",
         "dimensions",
+        "extended_statistic",
         "period",
         "statistic",
         "treat_missing_data",
@@ -85,9 +87,9 @@ class Cli:
         """Run it with `--json`; return the document."""
         return json.loads(self(*arguments, "--json"))
 
-    def states(self, job: str) -> list[str]:
-        """Return the states of a job's runs, newest first."""
-        return [run["state"] for run in self.json("run", "list", "--job", job)]
+    def has(self, job: str, state: str) -> bool:
+        """Say whether a job has a run in a state."""
+        return state in [run["state"] for run in self.json("run", "list", "--job", job)]
 
 
 @pytest.fixture(scope="module")
@@ -123,14 +125,14 @@ def test_the_deployment_runs_jobs_until_it_is_destroyed(
     with ThreadPoolExecutor(1) as pool:
         changes = pool.submit(applied.changes)
         wake(applied, "dispatcher")
-        wait_until(lambda: "dead" in cli.states("failing"), RUN_S, "the failing job died")
+        wait_until(partial(cli.has, "failing", "dead"), RUN_S, "the failing job died")
         assert [run["job_name"] for run in cli.json("dlq", "list")] == ["failing"]
         mended.touch()
         batch = cli.json("replay", "preview", "job:failing", "--reason", "mended")["batch_id"]
         cli("replay", "confirm", batch, "--reason", "mended")
         wake(applied, "reaper")
         for job in ("failing", "delayed", "each-minute"):
-            wait_until(lambda job=job: "done" in cli.states(job), RUN_S, f"{job} ran")
+            wait_until(partial(cli.has, job, "done"), RUN_S, f"{job} ran")
         assert cli.json("dlq", "list") == []
         assert unexplained(changes.result()) == {}
 

@@ -9,5 +9,5 @@ from tests.functions.stage import Stage
 
 @pytest.fixture
 def stage() -> Stage:
-    """Return a store whose main queue is handed over by messages."""
+    """Return a store whose main queue is handed off by messages."""
     return Stage()

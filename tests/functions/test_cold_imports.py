@@ -12,8 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 # Each would cost a cold start some tens of milliseconds; none has anything to do there.
 HEAVY = {
-    "asyncio", "boto3", "click", "flask", "htmx_flask", "pydantic", "s3transfer", "sqlite3",
-    "textual", "waitress", "werkzeug",
+    "asyncio", "click", "flask", "htmx_flask", "pydantic", "sqlite3", "textual", "waitress",
+    "werkzeug",
 }  # fmt: skip
 OURS = {
     "dynsched.cli", "dynsched.client", "dynsched.services.operations", "dynsched.services.views",
@@ -55,7 +55,7 @@ def test_a_function_loads_no_more_than_it_uses(name: str) -> None:
 def test_what_is_our_own_looks_up_no_installed_packages(name: str) -> None:
     """Reading packages' metadata from a disk takes longer than most of our modules."""
     loaded = loaded_by(f"dynsched.lambdas.{name}", {})
-    assert loaded & {"importlib.metadata", "pkg_resources", "botocore"} == set()
+    assert loaded & {"importlib.metadata", "pkg_resources", "boto3", "botocore"} == set()
 
 
 def test_a_dispatcher_has_no_part_of_a_worker() -> None:

@@ -79,12 +79,12 @@ def test_what_was_handed_over_is_not_begun_again_when_its_workers_time_ends(
     assert (fate.keep, fate.why) == (False, "its run is leased")
     stage.clock.step(seconds=120)
     build_reaper(stage.base()).sweep()
-    assert stage.now(run).handed_over
+    assert stage.now(run).awaits_callback
     slot.answer()
     stage.work(worker, stage.receive(), invocation="next")
     stage.drain(60)
     after = stage.now(run)
-    assert (after.state, after.handed_over, len(slot.played.events)) == (
+    assert (after.state, after.awaits_callback, len(slot.played.events)) == (
         RunState.LEASED,
         True,
         1,

@@ -21,7 +21,7 @@ from dynsched.domain.retry import Failed, Hint
 from dynsched.domain.target_aws import Invocation, LambdaTarget, SqsTarget
 from dynsched.targets.aws import AwsClients
 from dynsched.targets.context import AnyContext, Context
-from dynsched.targets.result import HandedOver, Result, Succeeded, WasCancelled
+from dynsched.targets.result import AwaitsCallback, Result, Succeeded, WasCancelled
 from dynsched.targets.runner import TargetRunner
 from dynsched.targets.stop import Limits, Stop, StopReason
 from dynsched.targets.ticket import Ticket
@@ -236,7 +236,7 @@ def test_a_stop_signal_ends_the_wait_for_a_function(stage: Stage) -> None:
     assert results == [WasCancelled(reason=StopReason.CANCELLED)]
 
 
-def test_a_callback_is_handed_over_before_its_function_is_invoked(stage: Stage) -> None:
+def test_the_wait_for_a_callback_is_written_before_its_function_is_invoked(stage: Stage) -> None:
     """The token must be good as soon as the function can have it."""
     event = {
         "payload": 7,
@@ -255,16 +255,16 @@ def test_a_callback_is_handed_over_before_its_function_is_invoked(stage: Stage) 
     result = stage.runner.run(
         target,
         attempt(7),
-        hand_over=lambda: Ticket(token="secret", ends_at=ENDS_AT),  # noqa: S106
+        open_callback=lambda: Ticket(token="secret", ends_at=ENDS_AT),  # noqa: S106
     )
-    assert result == HandedOver(ends_at=ENDS_AT)
+    assert result == AwaitsCallback(ends_at=ENDS_AT)
 
 
-def test_what_cannot_be_handed_over_is_not_invoked(stage: Stage) -> None:
+def test_what_cannot_wait_for_its_callback_is_not_invoked(stage: Stage) -> None:
     """Its lease was lost or it was cancelled: the stub would refuse any call."""
     target = LambdaTarget("report", invocation=Invocation.CALLBACK)
     lost = WasCancelled(reason=StopReason.LEASE_LOST)
-    assert stage.runner.run(target, attempt(), hand_over=lambda: lost) == lost
+    assert stage.runner.run(target, attempt(), open_callback=lambda: lost) == lost
 
 
 def test_a_message_carries_payload_and_identity(stage: Stage) -> None:

@@ -47,6 +47,8 @@ CHANGING: dict[str, tuple[str, ...]] = {
     "replay resume": ("DRAFT",),
     "resize": ("--lanes", "4"),
     "run cancel": ("READY",),
+    "run complete": ("READY",),
+    "run fail": ("READY", "--message", "lost"),
     "tenant set": ("acme", "--max-running", "3"),
     "token create": ("ci",),
     "token revoke": ("graphs",),

@@ -11,7 +11,7 @@ import pytest
 from dynsched.bootstrap import open_base
 from dynsched.domain import lifecycle
 from dynsched.domain.run import parse_run_id
-from dynsched.services.callbacks import Handover
+from dynsched.services.callbacks import CallbackOpener
 from dynsched.services.hand import InHand
 from dynsched.storage.runs import RunApplied
 from dynsched.targets.stop import Stop
@@ -66,8 +66,8 @@ def test_a_job_that_sends_a_message_is_added_and_edited_in_part(program: Program
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--lambda", "a b"), "function: 'a b' is neither a Lambda function's name nor its ARN"),
-        (("--sqs", "orders"), "queue_url: 'orders' is not http or https"),
+        (("--lambda", "a b"), "--lambda: 'a b' is neither a Lambda function's name nor its ARN"),
+        (("--sqs", "orders"), "--sqs: 'orders' is not http or https"),
         (("--sqs", QUEUE, "--invocation", "sync"), "--invocation: it goes with --lambda"),
         (("--http", "https://x.org", "--group", "g"), "--group: it goes with --sqs"),
         (("--handler", "h", "--body", "x"), "--body: it goes with --http or --lambda or --sqs"),
@@ -82,7 +82,7 @@ def test_what_does_not_go_together_is_told(
     assert told in program.error("job", "add", "j", "--manual", *options)
 
 
-def handed_over(program: Program) -> tuple[str, str]:
+def awaiting(program: Program) -> tuple[str, str]:
     """Return a run that waits for its callback, and its token."""
     added(program, "--lambda", "report", "--invocation", "callback")
     run_id = program.json("job", "run-now", "j")["run_id"]
@@ -94,14 +94,14 @@ def handed_over(program: Program) -> tuple[str, str]:
     assert isinstance(outcome, RunApplied)
     job = base.store.jobs.get(run.job_id)
     item = InHand(outcome.run, "s1", Stop(), job=job, started_at=base.clock.now())
-    ticket = Handover(base.store, clock=base.clock, rng=base.rng).hand_over(item)
+    ticket = CallbackOpener(base.store, clock=base.clock, rng=base.rng).open(item)
     assert isinstance(ticket, Ticket)
     return run_id, ticket.token
 
 
 def test_a_run_is_completed_by_its_token(program: Program) -> None:
     """And not a second time."""
-    run_id, token = handed_over(program)
+    run_id, token = awaiting(program)
     assert "waits for its callback until" in program("why", run_id).out
     assert "does not belong" in program.error("run", "complete", run_id, "--token", "wrong", code=7)
     done = program("run", "complete", run_id, "--token", token, "--output", '{"rows": 3}')
@@ -112,7 +112,7 @@ def test_a_run_is_completed_by_its_token(program: Program) -> None:
 
 def test_a_run_is_failed_by_hand_and_the_audit_says_why(program: Program) -> None:
     """For work that will not answer any more."""
-    run_id, _ = handed_over(program)
+    run_id, _ = awaiting(program)
     failed = program.json(
         "run",
         "fail",

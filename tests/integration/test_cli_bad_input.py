@@ -103,7 +103,7 @@ def test_a_bad_option_is_refused_by_its_name(
         (("--handler", "ech", "--app", APP), "--handler: the app has no handler 'ech' (did you"),
         (("--handler", "x", "--app", "nowhere:app"), "--app: there is no module 'nowhere'"),
         (("--handler", "x", "--app", "nowhere"), "--app: 'nowhere' is not module:attribute"),
-        ((), "target: there is nothing to do (give one of --handler, --http, --command)"),
+        ((), "target: there is nothing to do (give one of --handler, --http, --command, --"),
         (("--command", " "), "--command: it is empty"),
         (("--command", "true", "--cwd", "here"), "--cwd: 'here' is not absolute"),
     ],

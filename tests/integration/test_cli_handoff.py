@@ -1,4 +1,4 @@
-"""`dynsched handoff`: what is handed over, as people see and change it."""
+"""`dynsched handoff`: what is handed off, as people see and change it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def program(tmp_path: Path) -> Program:
 
 def test_a_hand_off_is_set_listed_and_ended(program: Program) -> None:
     """Each command ends with what holds now."""
-    assert program("handoff", "list").out == "nothing is handed over; workers pull all runs\n"
+    assert program("handoff", "list").out == "nothing is handed off; workers pull all runs\n"
     program("handoff", "set", "main", "high", URL + "high")
     program("handoff", "set", "main", "bulk", URL + "bulk", "--reason", "night work")
     high, bulk = program.json("handoff", "list")
@@ -45,7 +45,7 @@ def test_the_audit_says_who_changed_the_hand_off(program: Program) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("set", "main", "high", "no-url"), "no URL of a queue"),
+        (("set", "main", "high", "no-url"), "URL: 'no-url' is no URL of a queue"),
         (("set", "main", "high", URL + "high.fifo"), "FIFO"),
         (("set", "main", "urgent", URL), "urgent"),
         (("set", "a b", "high", URL), "'a b' is not a name"),

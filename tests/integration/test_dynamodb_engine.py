@@ -142,10 +142,9 @@ def test_no_region_is_told_before_the_first_call(monkeypatch: pytest.MonkeyPatch
     """A missing region fails at once and says where to set it, and that is where it is read."""
     with dummy_credentials():
         monkeypatch.delenv("AWS_DEFAULT_REGION")
-        monkeypatch.setenv("AWS_REGION", REGION)
-        with pytest.raises(InvalidInput, match="set AWS_DEFAULT_REGION"):
+        with pytest.raises(InvalidInput, match="set AWS_REGION"):
             DynamoEngine("p")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+        monkeypatch.setenv("AWS_REGION", REGION)
         DynamoEngine("p").close()
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """A store on DynamoDB whose main queue is handed over."""
+    """A store on DynamoDB whose main queue is handed off."""
 
     def __init__(self) -> None:
         # moto dates its answers by the machine's clock, and a process compares its own with it.
@@ -48,11 +48,11 @@ class Place:
         init_store(self.base)
         self.client: SQSClient = boto3.client("sqs", region_name=REGION)
         self.queue = self.client.create_queue(QueueName="jobs")["QueueUrl"]
-        self.hand_over(self.queue)
+        self.hand_off(self.queue)
         self.operations = build_operations(self.base)
         self.job = self.operations.create(JobSpec(name="job", target=HandlerTarget("ok")))
 
-    def hand_over(self, url: str) -> None:
+    def hand_off(self, url: str) -> None:
         """Let the map name a queue of messages."""
         named = MessageQueue(queue="main", priority=Priority.DEFAULT, url=url)
         prepare_store(
@@ -75,7 +75,7 @@ class Place:
 
 @pytest.fixture
 def place() -> Iterator[Place]:
-    """Return a store on DynamoDB whose main queue is handed over."""
+    """Return a store on DynamoDB whose main queue is handed off."""
     with dummy_credentials(), moto.mock_aws():
         found = Place()
         yield found
@@ -105,7 +105,7 @@ def test_a_message_that_was_lost_is_sent_again_by_sqs(place: Place) -> None:
     place.client.delete_queue(QueueUrl=place.queue)
     run = place.enqueue()
     place.queue = place.client.create_queue(QueueName="others")["QueueUrl"]
-    place.hand_over(place.queue)
+    place.hand_off(place.queue)
     assert place.receive() == []
     place.clock.step(seconds=61)
     assert build_reaper(place.base).sweep().resent == 1

@@ -114,7 +114,7 @@ class Stage:
         return InHand(outcome.run, "s1", Stop(), job=self.job, started_at=now)
 
     def start(self, job: Job | None = None) -> tuple[Run, dict[str, Any]]:
-        """Enqueue a run and let it be handed over; return it with its function's event."""
+        """Enqueue a run and let it wait for its callback; return it with its function's event."""
         run = self.verbs.enqueue((job or self.job).job_id, {"day": 7})
         self.work()
         return self.verbs.get_run(run.run_id), self.played.events[-1]

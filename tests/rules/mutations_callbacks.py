@@ -1,4 +1,4 @@
-"""The rules of runs that are handed over, each taken out."""
+"""The rules of runs that wait for their callbacks, each taken out."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ CALLBACKS = (
     cut(
         "callbackonce",
         "services/callbacks.py",
-        "    if run.handed_over:\n        return run\n    if not run.callback:",
+        "    if run.awaits_callback:\n        return run\n    if not run.callback:",
         "    if run.callback:\n        return run\n    if not run.callback:",
         "test_a_second_answer_is_refused_and_changes_nothing",
     ),
     cut(
         "callbackloss",
         "services/reaper.py",
-        "            if run.handed_over:\n",
+        "            if run.awaits_callback:\n",
         "            if False:\n",
         "test_a_wait_that_ends_without_an_answer_is_a_failure_and_no_loss",
     ),
     cut(
         "callbackcancel",
         "services/run_verbs.py",
-        "if asked is not None and asked.handed_over:",
+        "if asked is not None and asked.awaits_callback:",
         "if asked is None:",
-        "test_a_cancel_ends_a_handed_over_run_at_once",
+        "test_a_cancel_ends_an_awaiting_run_at_once",
     ),
     cut(
         "callbackflag",
         "services/callbacks.py",
         "            if run.cancel_requested or item.stop.is_set():\n",
         "            if item.stop.is_set():\n",
-        "test_a_run_that_is_called_off_before_the_hand_over_is_not_invoked",
+        "test_a_run_that_is_called_off_before_its_wait_begins_is_not_invoked",
     ),
 )

@@ -165,7 +165,7 @@ SESSIONS = (
     cut(
         "cancelflag",
         "services/cancelling.py",
-        "if current is not None and current.session is not None and not current.fixed:",
+        "if current is not None and current.session is not None and not current.fixed_lease:",
         "if False:",
         "test_a_heartbeat_brings_the_mail_and_overwrites_none",
     ),

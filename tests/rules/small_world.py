@@ -49,7 +49,7 @@ from tests.rules.wire import Wire, claims
 START = datetime(2026, 3, 2, 9, 0, 10, tzinfo=UTC)
 RETRY = RetryPolicy(base=timedelta(seconds=5), jitter=Jitter.NONE)
 PLAIN = Policies(timeout=None, retry=RETRY, overlap=Overlap.ALLOW)
-HANDED_OVER = tuple(
+HANDED_OFF = tuple(
     MessageQueue(queue="main", priority=priority, url=f"http://sqs/{priority.value}")
     for priority in Priority
 )
@@ -192,7 +192,7 @@ class World:
         lag_s: how long an index entry takes to appear or to go, seconds.
         shards: of each minute bucket.
         lanes: of each queue; with one, the order of claims is that of the index.
-        handed_over: whether runs of the main queue are handed over by messages too.
+        handed_off: whether runs of the main queue are handed off by messages too.
 
     Attributes:
         messages: the queues of messages.
@@ -202,7 +202,7 @@ class World:
     """
 
     def __init__(
-        self, *, lag_s: float = 0, shards: int = 1, lanes: int = 2, handed_over: bool = False
+        self, *, lag_s: float = 0, shards: int = 1, lanes: int = 2, handed_off: bool = False
     ) -> None:
         self.clock = SettableClock(START)
         self.messages = MemoryHandOff(self.clock)
@@ -216,8 +216,8 @@ class World:
         self._made = 0
         people = self._process(0)
         init_store(people.base, shards=shards, lanes=lanes)
-        if handed_over:
-            mapped = replace(people.store.topology, message_queues=HANDED_OVER)
+        if handed_off:
+            mapped = replace(people.store.topology, message_queues=HANDED_OFF)
             assert people.store.control.write_map(mapped)
             people.store.refresh()
         self.people = people

@@ -1,4 +1,4 @@
-"""The rules of runs that are handed over: who ends them, once, and that somebody does."""
+"""The rules of runs that wait for their callbacks: who ends them, once, and that somebody does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from dynsched.domain import lifecycle
 from dynsched.domain.run import RunState
 from dynsched.errors import Conflict, Forbidden
-from dynsched.services.callbacks import Handover
+from dynsched.services.callbacks import CallbackOpener
 from dynsched.services.cancelling import request_cancel
 from dynsched.storage.engine import Table
 from dynsched.targets.result import WasCancelled
@@ -77,7 +77,7 @@ def test_a_wrong_token_is_refused(stage: Stage, token: str) -> None:
         assert str(same.value).replace(run_id, "") == str(caught.value).replace(run.run_id, "")
 
 
-def test_a_cancel_ends_a_handed_over_run_at_once(stage: Stage) -> None:
+def test_a_cancel_ends_an_awaiting_run_at_once(stage: Stage) -> None:
     """No worker is there to be asked, and the function's answer is refused."""
     run, event = stage.start()
     gone = stage.verbs.cancel(run.run_id, reason="not needed")
@@ -86,23 +86,23 @@ def test_a_cancel_ends_a_handed_over_run_at_once(stage: Stage) -> None:
         stage.client.complete_run(run.run_id, token_of(event))
 
 
-def test_a_run_that_is_called_off_before_the_hand_over_is_not_invoked(stage: Stage) -> None:
+def test_a_run_that_is_called_off_before_its_wait_begins_is_not_invoked(stage: Stage) -> None:
     """The row is written before the function is invoked, so there is a last look."""
     run = stage.verbs.enqueue(stage.job.job_id)
     item = stage.claimed(run)
     request_cancel(stage.base.store, item.run, reason="not needed")
-    handover = Handover(stage.base.store, clock=stage.clock, rng=Random(1))
-    assert handover.hand_over(item) == WasCancelled(reason=StopReason.CANCELLED)
-    assert not stage.verbs.get_run(run.run_id).handed_over
+    opener = CallbackOpener(stage.base.store, clock=stage.clock, rng=Random(1))
+    assert opener.open(item) == WasCancelled(reason=StopReason.CANCELLED)
+    assert not stage.verbs.get_run(run.run_id).awaits_callback
 
 
-def test_a_lost_lease_is_not_handed_over(stage: Stage) -> None:
+def test_a_lost_lease_waits_for_no_callback(stage: Stage) -> None:
     """Another worker may have the run by now."""
     item = stage.claimed(stage.verbs.enqueue(stage.job.job_id))
     taken = lifecycle.reclaim(item.run, now=stage.clock.now(), signature="g")
     stage.base.store.runs.apply(taken)
-    handover = Handover(stage.base.store, clock=stage.clock, rng=Random(1))
-    assert handover.hand_over(item) == WasCancelled(reason=StopReason.LEASE_LOST)
+    opener = CallbackOpener(stage.base.store, clock=stage.clock, rng=Random(1))
+    assert opener.open(item) == WasCancelled(reason=StopReason.LEASE_LOST)
 
 
 def test_a_wait_that_ends_without_an_answer_is_a_failure_and_no_loss(stage: Stage) -> None:

@@ -19,8 +19,8 @@ from tests.rules.wire import claims
 
 @pytest.fixture
 def world() -> World:
-    """Return a world whose main queue is handed over by messages."""
-    return World(lanes=1, handed_over=True)
+    """Return a world whose main queue is handed off by messages."""
+    return World(lanes=1, handed_off=True)
 
 
 @pytest.fixture

@@ -28,8 +28,8 @@ LATER = RetryPolicy(base=timedelta(hours=1), jitter=Jitter.NONE)
 
 @pytest.fixture
 def world() -> World:
-    """Return a world whose main queue is handed over by messages."""
-    return World(lanes=1, handed_over=True)
+    """Return a world whose main queue is handed off by messages."""
+    return World(lanes=1, handed_off=True)
 
 
 def messages_about(world: World, run: Run) -> int:

@@ -1,4 +1,4 @@
-"""A desk: a store whose runs are handed over by messages, with a clock that tests move."""
+"""A desk: a store whose runs are handed off by messages, with a clock that tests move."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HIGH = MessageQueue(queue="main", priority=Priority.HIGH, url="http://sqs/high")
 
 
 class Desk:
-    """A store whose main queue is handed over, with a job."""
+    """A store whose main queue is handed off, with a job."""
 
     def __init__(self, *queues: MessageQueue, lanes: int = 1, **settings: Any) -> None:
         self.clock = SettableClock()
@@ -41,13 +41,13 @@ class Desk:
         )
         init_store(self.base, lanes=lanes)
         self.store = self.base.store
-        self.hand_over(*queues)
+        self.hand_off(*queues)
         self.operations = build_operations(self.base)
 
     def _fault(self, call: Call) -> Fault:
         return Fault.THROTTLE if self.fails(call) else Fault.NONE
 
-    def hand_over(self, *queues: MessageQueue) -> None:
+    def hand_off(self, *queues: MessageQueue) -> None:
         """Let the map name these queues of messages and no other."""
         assert self.store.control.write_map(replace(self.store.topology, message_queues=queues))
         self.store.refresh()

@@ -1,4 +1,4 @@
-"""Runs that are handed over while the store fails or the worker dies: all end, and none twice."""
+"""Callbacks while the store fails or the worker dies: all runs end, and none twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynsched.testing.faults import Call, Crash, Fault, FaultyEngine
 from tests.rules.callback_stage import Stage
 
 FAULTS = [fault for fault in Fault if fault is not Fault.NONE and "halfway" not in fault.value]
-CLAIM, HAND_OVER, ANSWER = range(3)
+CLAIM, OPEN, ANSWER = range(3)
 
 
 class Breaker:
@@ -43,7 +43,7 @@ def answer(stage: Stage, event: dict[str, Any]) -> None:
         pass
 
 
-@pytest.mark.parametrize("which", [CLAIM, HAND_OVER, ANSWER])
+@pytest.mark.parametrize("which", [CLAIM, OPEN, ANSWER])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_on_its_way_leaves_no_run_behind(which: int, fault: Fault) -> None:
     """Its attempts are as many as its function's invocations at least, and one answer ends it."""

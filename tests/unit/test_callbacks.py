@@ -1,4 +1,4 @@
-"""Runs that are handed over: who may answer for them, and what becomes of them if nobody does."""
+"""Runs that wait for their callbacks: who may answer, and what happens if nobody does."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def token_of(event: dict[str, dict[str, str]]) -> str:
     return event["dynsched"]["token"]
 
 
-def test_a_run_is_handed_over_under_its_fence_and_frees_its_slot(stage: Stage) -> None:
+def test_a_run_awaits_its_callback_under_its_fence_and_frees_its_slot(stage: Stage) -> None:
     """The function has what it needs to answer, and the worker has nothing left to do."""
     run, event = stage.start()
-    assert run.handed_over
+    assert run.awaits_callback
     assert (run.state, run.fence, run.attempt) == (RunState.LEASED, 1, 0)
     assert run.lease_ends_at == stage.clock.now() + LIMIT
     assert event["payload"] == {"day": 7}
@@ -86,7 +86,7 @@ def test_a_newer_run_that_replaces_it_starts_at_once(stage: Stage) -> None:
     new = stage.verbs.enqueue(job.job_id)
     stage.work(5)
     assert stage.verbs.get_run(old.run_id).state is RunState.CANCELLED
-    assert stage.verbs.get_run(new.run_id).handed_over
+    assert stage.verbs.get_run(new.run_id).awaits_callback
 
 
 def test_its_end_pulls_the_run_forward_that_waits_for_it(stage: Stage) -> None:
@@ -101,14 +101,14 @@ def test_its_end_pulls_the_run_forward_that_waits_for_it(stage: Stage) -> None:
 
 
 def test_an_invocation_that_is_refused_is_a_failed_attempt(stage: Stage) -> None:
-    """It had been handed over already; its token dies with it."""
+    """It waited already; its token dies with it."""
     stage.played.refusal = "TooManyRequestsException"
     run = stage.verbs.enqueue(stage.job.job_id)
     stage.work()
     after = stage.verbs.get_run(run.run_id)
     assert (after.state, after.spent) == (RunState.READY, 1)
     assert after.error == "TooManyRequestsException: no"
-    assert not after.handed_over
+    assert not after.awaits_callback
 
 
 def test_a_run_that_nobody_ever_answers_is_dead_in_the_end(stage: Stage) -> None:
@@ -139,7 +139,7 @@ def test_a_job_that_is_gone_leaves_no_run_waiting(stage: Stage) -> None:
     stage.clock.step(seconds=700)
     stage.reaper.sweep()
     assert stage.verbs.get_run(run.run_id).spent == 1
-    assert not stage.verbs.get_run(run.run_id).handed_over
+    assert not stage.verbs.get_run(run.run_id).awaits_callback
 
 
 def test_the_explanation_says_what_is_waited_for(stage: Stage) -> None:
@@ -187,7 +187,7 @@ def test_a_token_that_is_none_is_a_wrong_one_and_no_fault(stage: Stage, token: s
     run, _ = stage.start()
     with pytest.raises(Forbidden):
         stage.verbs.answer_run(run.run_id, token, Answer.done())
-    assert stage.verbs.get_run(run.run_id).handed_over
+    assert stage.verbs.get_run(run.run_id).awaits_callback
 
 
 def test_an_answer_that_contradicts_itself_is_refused() -> None:
@@ -204,7 +204,7 @@ def test_a_cancel_before_the_end_of_the_wait_has_its_reason(stage: Stage) -> Non
     assert stage.verbs.cancel(run.run_id).reason in ("cancelled by hand", CANCEL_REQUESTED)
 
 
-def test_lists_say_what_a_handed_over_run_waits_for(stage: Stage) -> None:
+def test_lists_say_what_a_run_waits_for(stage: Stage) -> None:
     """Not the name of a session that nobody can look up."""
     run, _ = stage.start()
     told = f"waits for its callback until {stamp(stage.clock.now() + LIMIT)}"
@@ -212,7 +212,7 @@ def test_lists_say_what_a_handed_over_run_waits_for(stage: Stage) -> None:
     assert holder_words(run) == told
 
 
-def test_a_worker_that_is_handed_messages_hands_over_too(stage: Stage) -> None:
+def test_a_function_can_wait_for_callbacks_too(stage: Stage) -> None:
     """Its message is done with, and the function of the job has longer than that of the worker."""
     worker = build_message_worker(
         stage.base, slots=InlineSlots(), aws=AwsClients(stage.clock, make=stage.played.make)
@@ -223,7 +223,7 @@ def test_a_worker_that_is_handed_messages_hands_over_too(stage: Stage) -> None:
     (fate,) = worker.work([message], ends_at=ends_at, invocation="i1")
     assert not fate.keep
     handed = stage.verbs.get_run(run.run_id)
-    assert handed.handed_over
+    assert handed.awaits_callback
     assert handed.lease_ends_at == stage.clock.now() + LIMIT
     (event,) = stage.played.events
     assert stage.client.complete_run(run.run_id, token_of(event)).state is RunState.DONE

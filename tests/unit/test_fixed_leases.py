@@ -92,7 +92,7 @@ def test_the_words_for_the_holder_are_none_of_a_worker(world: World) -> None:
 
 
 def test_a_search_finds_leases_by_their_ends_and_says_how_far_it_looks(world: World) -> None:
-    """What was handed over for days is found by its job."""
+    """What waits for a callback for days is found by its job."""
     soon = leased(world, minutes=15)
     late = leased(world, name="handed", hours=9)
     views = build_views(world.people.base)

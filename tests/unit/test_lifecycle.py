@@ -28,7 +28,7 @@ MAKE: dict[Event, Callable[[Run], Transition]] = {
     Event.SNOOZE: lambda run: lifecycle.snooze(
         run, started_at=STARTED, now=NOW, until=LATER, look_ahead=AHEAD
     ),
-    Event.HAND_OVER: lambda run: lifecycle.hand_over(
+    Event.AWAIT_CALLBACK: lambda run: lifecycle.await_callback(
         run, session="~callback:1", started_at=STARTED, ends_at=LATER, callback="digest"
     ),
     Event.RETRY: lambda run: retry(run, LATER),

@@ -51,7 +51,7 @@ def ids(runs: list[Run]) -> set[str]:
 
 @pytest.fixture
 def desk() -> Desk:
-    """Return a store whose main queue is handed over; nobody has looked yet."""
+    """Return a store whose main queue is handed off; nobody has looked yet."""
     return Desk(MAIN, HIGH, lanes=2)
 
 
@@ -296,7 +296,7 @@ def test_a_queue_that_was_named_anew_is_told_of_all_that_is_old(desk: Desk) -> N
     look(desk)
     desk.clock.step(seconds=20)
     other = MessageQueue(queue="main", priority=Priority.DEFAULT, url="http://sqs/other")
-    desk.hand_over(other)
+    desk.hand_off(other)
     assert set(look(desk)) == ids(runs)
     assert [queue.url for queue, _ in desk.messages.sent] == []
     assert {one.queue_url for one in desk.messages.messages()} >= {other.url}
@@ -307,5 +307,5 @@ def test_a_hand_off_that_begins_tells_of_all_runs_that_are_ready() -> None:
     desk = Desk()
     runs = lost(desk, 5)
     desk.clock.step(minutes=500)
-    desk.hand_over(MAIN)
+    desk.hand_off(MAIN)
     assert set(look(desk)) == ids(runs)

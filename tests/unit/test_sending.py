@@ -18,7 +18,7 @@ from tests.unit.desk import HIGH, MAIN, Desk
 
 @pytest.fixture
 def desk() -> Desk:
-    """Return a store whose main queue is handed over, but for bulk."""
+    """Return a store whose main queue is handed off, but for bulk."""
     return Desk(MAIN, HIGH)
 
 
@@ -141,17 +141,17 @@ def test_a_reminder_for_another_time_is_written_over(desk: Desk) -> None:
 def test_reminders_of_a_hand_off_that_ended_are_left_to_their_expiry(desk: Desk) -> None:
     """The dispatcher asks for none, so a store that is pulled pays nothing."""
     run = desk.operations.enqueue(desk.job().job_id, None, delay=timedelta(hours=2))
-    desk.hand_over()
+    desk.hand_off()
     desk.clock.step(hours=2)
     desk.tick()
     assert desk.told() == []
     assert desk.stored(run).state is RunState.READY
 
 
-def test_a_reminder_of_a_queue_that_is_no_longer_handed_over_goes_silently(desk: Desk) -> None:
+def test_a_reminder_of_a_queue_that_is_no_longer_handed_off_goes_silently(desk: Desk) -> None:
     """Others still are, so the dispatcher meets it."""
     desk.operations.enqueue(desk.job().job_id, None, delay=timedelta(hours=2))
-    desk.hand_over(HIGH)
+    desk.hand_off(HIGH)
     desk.clock.step(hours=2)
     desk.tick()
     assert desk.told() == []
@@ -171,7 +171,7 @@ def test_telling_of_a_run_writes_nothing(desk: Desk) -> None:
     desk.operations.run_now(job.job_id)
     told = desk.engine.by_method()
     assert len(desk.told()) == 1
-    desk.hand_over()
+    desk.hand_off()
     desk.engine.reset()
     desk.operations.run_now(job.job_id)
     assert told == desk.engine.by_method()

@@ -18,7 +18,7 @@ from dynsched.domain.retry import RetryPolicy
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import HandlerTarget
 from dynsched.domain.target_aws import Invocation, LambdaTarget
-from dynsched.services.callbacks import Answer, Handover
+from dynsched.services.callbacks import Answer, CallbackOpener
 from dynsched.services.hand import InHand
 from dynsched.services.operations import Operations
 from dynsched.services.slots import InlineSlots
@@ -59,7 +59,7 @@ class Scene:
         self.owner.pause(self.paused.job_id, reason="holiday")
         self.dead, self.hidden = self._kill(), self._kill()
         self.owner.discard(self.hidden.run_id)
-        self.handed, self.handed_token = self._hand_over()
+        self.handed, self.handed_token = self._open_callback()
         self.ready = self.owner.enqueue(self.active.job_id, delay=timedelta(days=1))
         self.draft, self.running, self.resting, self.over = (self._batch() for _ in range(4))
         self.owner.confirm_replay(self.over.batch_id)
@@ -98,15 +98,15 @@ class Scene:
         assert dead.state is RunState.DEAD
         return dead
 
-    def _hand_over(self) -> tuple[Run, str]:
+    def _open_callback(self) -> tuple[Run, str]:
         spec = replace(self.spec("calls"), target=LambdaTarget("f", invocation=Invocation.CALLBACK))
         job = self.owner.create(spec)
         made, now = self.owner.enqueue(job.job_id), self.clock.now()
         outcome = self.base.store.runs.apply(lifecycle.claim(made, session="s1", now=now))
         assert isinstance(outcome, RunApplied)
         item = InHand(outcome.run, "s1", Stop(), job=job, started_at=now)
-        handover = Handover(self.base.store, clock=self.clock, rng=Random(3))
-        ticket = handover.hand_over(item)
+        opener = CallbackOpener(self.base.store, clock=self.clock, rng=Random(3))
+        ticket = opener.open(item)
         assert isinstance(ticket, Ticket)
         return item.run, ticket.token
 

@@ -181,7 +181,7 @@ def _times(scene: RunScene, columns: int) -> Iterator[SheetRow]:
 
 
 def _holder(run: Run) -> str:
-    return holder_words(run) if run.fixed else f"worker {run.session}"
+    return holder_words(run) if run.fixed_lease else f"worker {run.session}"
 
 
 def _why(scene: RunScene, columns: int) -> Iterator[SheetRow]:

@@ -25,7 +25,7 @@ EXAMPLE_URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/prod-main-high"
     examples=("handoff list --depth", f"handoff set main high {EXAMPLE_URL}", "handoff off main"),
 )
 def handoff_group() -> None:
-    """Hand ready runs over to functions by messages; docs/operations.md tells how it works."""
+    """Hand ready runs off to functions by messages; docs/aws.md tells how it works."""
 
 
 @handoff_group.command(
@@ -35,7 +35,7 @@ def handoff_group() -> None:
 @json_option
 @pass_runtime
 def list_(runtime: Runtime, /, *, depth: bool, as_json: bool) -> None:
-    """List the queues of messages; a queue and priority that is not listed is pulled only."""
+    """List the queues of messages; runs of a queue and priority without one are pulled only."""
     _print(runtime, as_json=as_json, depth=depth)
 
 
@@ -99,7 +99,7 @@ def _print(runtime: Runtime, *, as_json: bool, depth: bool = False) -> None:
         heads = (*heads, "WAITING")
         counts = ["?" if one.waiting is None else f"{one.waiting:,}" for one in lines]
         rows = [(*row, count) for row, count in zip(rows, counts, strict=True)]
-    print_table(heads, rows, empty="nothing is handed over; workers pull all runs")
+    print_table(heads, rows, empty="nothing is handed off; workers pull all runs")
     _print_problems(one.problem for one in lines)
 
 

@@ -67,6 +67,7 @@ def job_group() -> None:
         "job add nightly --cron '30 2 * * *' --tz Europe/Riga --command /opt/bin/backup",
         "job add report --every 1h --handler reports.hourly --app myapp:app --max-attempts 3",
         "job add remind --in 15m --http https://example.org/hook --payload '{\"order\": 7}'",
+        "job add index --every 1h --lambda index --invocation callback --timeout 2h",
     ),
 )
 @click.argument("name")

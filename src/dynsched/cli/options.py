@@ -103,7 +103,9 @@ target_options = together(
     click.option("--handler", metavar="NAME", help="Call a Python handler of the worker's App."),
     click.option("--http", metavar="URL", help="Send an HTTP request."),
     click.option("--command", metavar="COMMAND", help="Run a shell command."),
-    click.option("--lambda", "lambda_", metavar="NAME", help="Invoke a Lambda function or ARN."),
+    click.option(
+        "--lambda", "lambda_", metavar="NAME", help="Invoke a Lambda function: its name or ARN."
+    ),
     click.option("--sqs", metavar="URL", help="Send a message to an SQS queue."),
     click.option(
         "--method", metavar="METHOD", help=f"With --http: {', '.join(METHODS)}; default POST."
@@ -117,7 +119,7 @@ target_options = together(
     click.option(
         "--invocation",
         type=click.Choice([one.value for one in Invocation]),
-        help="With --lambda: wait (sync), hand it in (async) or await its callback; default sync.",
+        help="With --lambda: wait (sync), queue it (async), or await its callback; default sync.",
     ),
     click.option("--group", metavar="NAME", help="With --sqs: the message group."),
     click.option(

@@ -158,7 +158,7 @@ token_option = click.option(
 def complete(
     runtime: Runtime, /, *, run_id: str, token: str, output: object, reason: str, as_json: bool
 ) -> None:
-    """End the run RUN_ID, which was handed over and waits for its callback, as done.
+    """End the run RUN_ID, which waits for its callback, as done.
 
     Without --token by hand: the audit keeps who did it, and why.
     """
@@ -196,7 +196,7 @@ def fail(
     reason: str,
     as_json: bool,
 ) -> None:
-    """End the attempt of RUN_ID, which was handed over and waits for its callback, as failed.
+    """End the attempt of RUN_ID, which waits for its callback, as failed.
 
     Its retry policy says when it is tried again. Without --token by hand: the audit keeps who did
     it, and why.

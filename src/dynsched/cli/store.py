@@ -183,8 +183,8 @@ def _print_stats(stats: Stats) -> None:
 def _served_by(queue: QueueLevel) -> str:
     """Return how many workers serve a queue, or that functions do."""
     if not queue.sessions:
-        return "functions" if queue.handed_over else "none: nobody serves it"
-    return f"{queue.sessions:,}" + (" and functions" if queue.handed_over else "")
+        return "functions" if queue.handed_off else "none: nobody serves it"
+    return f"{queue.sessions:,}" + (" and functions" if queue.handed_off else "")
 
 
 def _dispatch_words(lags: Mapping[str, timedelta | None]) -> str:

@@ -28,7 +28,7 @@ class Cause(StrEnum):
     SUSPECT = "suspect"  # needs a process with nothing else in hand
     SUSPECT_BESIDE = "suspect_beside"  # the workers hold one, and claim nothing beside it
     BACKLOG = "backlog"
-    HANDED_OVER = "handed_over"  # to functions, and none has taken it
+    HANDED_OFF = "handed_off"  # to functions, and none has taken it
     JUST_DUE = "just_due"
     LEASE_LOST = "lease_lost"
     DISPATCHER_BEHIND = "dispatcher_behind"

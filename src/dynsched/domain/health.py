@@ -257,7 +257,7 @@ class Health:
         cursor_lags: how far the slowest cursor of each kind is behind.
         slots: handlers that the living workers can run at once.
         sessions: worker sessions by `alive`, `expired` and `closed`.
-        handed_over: runs are handed over to functions, which have no sessions.
+        handed_off: runs are handed off to functions, which have no sessions.
         tenants: how many are in use.
         cost: what making this took.
     """
@@ -289,7 +289,7 @@ class Health:
     cursor_lags: Mapping[str, timedelta | None]
     slots: int
     sessions: Mapping[str, int]
-    handed_over: bool = False
+    handed_off: bool = False
     tenants: int
     cost: Cost
 

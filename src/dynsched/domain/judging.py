@@ -140,7 +140,7 @@ def _stuck(health: Health, limits: Limits) -> Findings:
         yield from _behind(health, limits)
     if not silent_reaper:
         yield from _behind_with_leases(health, limits)
-    if not health.sessions.get("alive") and not health.handed_over:
+    if not health.sessions.get("alive") and not health.handed_off:
         waiting = sum(level.count for level in health.depth.values())
         more = f", and {_runs(waiting)} {_verb(waiting, 'waits', 'wait')}" if waiting else ""
         yield (Grade.BAD if waiting else Grade.WARN), f"No worker is alive{more}."
@@ -182,7 +182,7 @@ def _silence(health: Health, beats: tuple[Beat, ...], limits: Limits) -> str:
 def _moving(health: Health) -> str:
     alive = health.sessions.get("alive", 0)
     workers = "1 worker" if alive == 1 else f"{alive:,} workers"
-    if not alive and health.handed_over:
+    if not alive and health.handed_off:
         workers = "no worker that pulls, as functions are told of runs,"
     return f"Dispatcher, reaper and {workers} give signs of life; no run lies under a lost worker."
 

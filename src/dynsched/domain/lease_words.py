@@ -13,19 +13,19 @@ def holder_words(run: Run) -> str:
     """
     if run.session is None:
         return ""
-    if run.handed_over and run.lease_ends_at is not None:
+    if run.awaits_callback and run.lease_ends_at is not None:
         return f"waits for its callback until {stamp(run.lease_ends_at)}"
     if run.lease_ends_at is None:
         return f"session {run.session}"
-    return f"{invocation_words(run.session)} until {stamp(run.lease_ends_at)}"
+    return f"{session_words(run.session)} until {stamp(run.lease_ends_at)}"
 
 
-def invocation_words(session: str) -> str:
+def session_words(session: str) -> str:
     """Return what the name says of a session that has no row.
 
-    >>> invocation_words("~8e1c")
+    >>> session_words("~8e1c")
     'function invocation 8e1c'
-    >>> invocation_words("~callback:8e1c")
+    >>> session_words("~callback:8e1c")
     'callback 8e1c'
     """
     if session.startswith(CALLBACK_SESSION):

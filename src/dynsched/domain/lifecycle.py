@@ -112,14 +112,14 @@ def claim(
     return _transition(Event.CLAIM, run, after)
 
 
-def hand_over(
+def await_callback(
     run: Run, *, session: str, started_at: datetime, ends_at: datetime, callback: str
 ) -> Transition:
     """Let a started run go on outside of its worker, under the same fence, until it is answered.
 
     Args:
         run: the leased run.
-        session: names the hand-over; no session row has it.
+        session: names the wait; no session row has it.
         started_at: when the attempt began.
         ends_at: the attempt has failed if there is no answer by then.
         callback: the digest of the token that an answer must show.
@@ -132,7 +132,7 @@ def hand_over(
         first_started_at=run.first_started_at or started_at,
         callback=callback,
     )
-    return _transition(Event.HAND_OVER, run, after)
+    return _transition(Event.AWAIT_CALLBACK, run, after)
 
 
 def step_back(

@@ -12,7 +12,7 @@ class Event(StrEnum):
     """What happened to a run."""
 
     CLAIM = "claim"
-    HAND_OVER = "hand over"
+    AWAIT_CALLBACK = "await callback"
     STEP_BACK = "step back"
     SUCCEED = "succeed"
     SNOOZE = "snooze"
@@ -56,7 +56,7 @@ def _move(event: Event, sources: str, targets: str, by: str, meaning: str) -> Mo
 MOVES = (
     _move(Event.CLAIM, "ready", "leased", "worker", "takes the run under the next fence"),
     _move(
-        Event.HAND_OVER,
+        Event.AWAIT_CALLBACK,
         "leased",
         "leased",
         "worker",

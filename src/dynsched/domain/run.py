@@ -30,7 +30,7 @@ RETENTION = timedelta(days=14)
 FIXED_SESSION = "~"
 """What the name of a session begins with that has no row: a function's invocation, for example."""
 CALLBACK_SESSION = f"{FIXED_SESSION}callback:"
-"""What it begins with where a run was handed over and waits for its callback."""
+"""What it begins with where a run waits for its callback."""
 TERMINAL = frozenset({RunState.DONE, RunState.DEAD, RunState.CANCELLED, RunState.SKIPPED})
 
 
@@ -125,8 +125,8 @@ class Run:
         waits: how often it was put back because another run of the job was leased.
         session: the worker session of the lease; with `FIXED_SESSION` in front, an invocation.
         leased_at: when the present lease was claimed; None without one.
-        callback: digest of the token by which the attempt that was handed over is answered; kept
-            until the next claim.
+        callback: digest of the token that an answer must show to an attempt that waits for its
+            callback; kept until the next claim.
         lease_ends_at: end of a lease that no heartbeat extends; None while a session holds it.
         cancel_requested: every way out of `leased` to ready or failed obeys it.
         waiter: run id that asked to be pulled forward when this one ends.
@@ -204,13 +204,13 @@ class Run:
         return hashlib.blake2b(self.run_id.encode(), digest_size=16).hexdigest()
 
     @property
-    def handed_over(self) -> bool:
+    def awaits_callback(self) -> bool:
         """Return whether its attempt goes on outside of any worker, until somebody answers."""
         session = self.session or ""
         return self.state is RunState.LEASED and session.startswith(CALLBACK_SESSION)
 
     @property
-    def fixed(self) -> bool:
+    def fixed_lease(self) -> bool:
         """Return whether it is under a lease with a fixed end, behind which no session stands."""
         return self.lease_ends_at is not None
 

@@ -56,7 +56,7 @@ def check_template(template: str, field: str, *, is_json: bool) -> None:
         raise InvalidInput(
             field,
             f"the filled template is not JSON: {error}",
-            "placeholders bring their own quotes; or set another content-type header",
+            "placeholders bring their own quotes; HTTP may have another content-type header",
         ) from None
 
 

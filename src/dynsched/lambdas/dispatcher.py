@@ -34,7 +34,7 @@ class Deployment:
         look_ahead: longer than two times between schedules, so that one may be missed.
         shards: of a new map.
         lanes: of a new map.
-        message_queues: to which ready runs are handed over.
+        message_queues: to which ready runs are handed off.
     """
 
     look_ahead: timedelta = timedelta(seconds=180)

@@ -1,4 +1,4 @@
-"""Verbs on runs that were handed over: the answer of whoever did the work, and an operator's."""
+"""Verbs on runs that wait for a callback: the answer of whoever did the work, and an operator's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class AnswerVerbs(Verbs):
 
     @changes(Action.RUN_ANSWER, on_run, audited=False)
     def answer_run(self, run_id: str, token: str, answer: Answer) -> Run:
-        """Tell how a handed-over attempt ended, by the token that its work was given.
+        """Tell how an attempt ended that waits for its callback, by the token in its event.
 
         Args:
             run_id: the run.
@@ -30,13 +30,13 @@ class AnswerVerbs(Verbs):
 
     @changes(Action.RUN_END, on_run)
     def end_run(self, run_id: str, answer: Answer, *, reason: str = "") -> Run:
-        """End a handed-over attempt by hand, whose work will not answer by itself.
+        """End an attempt by hand that waits for a callback which will not come by itself.
 
         Raises:
             Conflict: the run does not wait for a callback.
         """
         run = self._end(run_id, None, answer)
-        note(f"handed over -> {run.state.value}")
+        note(f"awaited its callback -> {run.state.value}")
         return run
 
     def _end(self, run_id: str, token: str | None, answer: Answer) -> Run:

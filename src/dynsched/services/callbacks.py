@@ -48,8 +48,8 @@ TIMED_OUT = "CallbackTimeout"
 NAME_LENGTH_MAX = 200
 
 
-class Handover:
-    """Hands runs over for one worker.
+class CallbackOpener:
+    """Lets the runs of one worker go on elsewhere, and gives out the tokens for their answers.
 
     Concurrency: handlers' threads call it, each for its own run.
     """
@@ -59,14 +59,14 @@ class Handover:
         self._clock = clock
         self._rng = rng
 
-    def hand_over(self, item: InHand) -> Ticket | Result:
+    def open(self, item: InHand) -> Ticket | Result:
         """Write that a started run goes on elsewhere; return the ticket, or how it ended instead.
 
         Afterwards the row is no longer the worker's session's, but still under the same fence, so
         that the worker can fail it if the function cannot be invoked.
 
         Raises:
-            StoreError: the store failed; the run may be handed over or not.
+            StoreError: the store failed; the run may wait for its callback or not.
         """
         job, now = item.job, self._clock.now()
         assert job is not None
@@ -76,7 +76,7 @@ class Handover:
         for _ in range(REBUILDS):
             if run.cancel_requested or item.stop.is_set():
                 return WasCancelled(reason=item.stop.reason or StopReason.CANCELLED)
-            move = lifecycle.hand_over(
+            move = lifecycle.await_callback(
                 run,
                 session=session,
                 started_at=item.started_at or now,
@@ -104,7 +104,7 @@ def _same_lease(current: Run, run: Run) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How work ended that was handed over, as whoever did it tells.
+    """How work ended outside of any worker, as whoever did it tells.
 
     Attributes:
         result: success with its output, or failure.
@@ -168,7 +168,7 @@ def _line(text: str, length: int) -> str:
 
 
 def check_token(run: Run | None, run_id: str, token: str) -> Run:
-    """Return the run if the token is of its latest hand-over.
+    """Return the run if the token is of its latest callback.
 
     Whether there is such a run at all is told to nobody else.
 
@@ -190,7 +190,7 @@ def check_waits(run: Run) -> Run:
     Raises:
         Conflict: it has been answered, or its wait is over.
     """
-    if run.handed_over:
+    if run.awaits_callback:
         return run
     if not run.callback:
         raise Conflict(f"run {run.run_id} waits for no callback: it is {run.state.value}")
@@ -202,7 +202,7 @@ def check_waits(run: Run) -> Run:
     raise Conflict(f"run {run.run_id} has been answered or called off: it is {run.state.value}")
 
 
-def end_handed_over(
+def end_callback(
     endings: Endings,
     run: Run,
     result: Result,
@@ -211,11 +211,11 @@ def end_handed_over(
     now: datetime,
     look_ahead: timedelta,
 ) -> Run | None:
-    """Write how a handed-over attempt ended; return the run, None if somebody else was first.
+    """Write how a wait for a callback ended; return the run, None if somebody else was first.
 
     Args:
         endings: writes the way out, and what follows it.
-        run: the handed-over run.
+        run: the one that waits.
         result: how the attempt ended.
         job: the run's, if it is known: without it a failure is final.
         now: the present instant.
@@ -248,7 +248,7 @@ def timed_out(run: Run) -> Failed | WasCancelled:
 
 
 class AnswerDesk:
-    """Ends handed-over runs for one process, and counts how they ended.
+    """Ends waits for callbacks for one process, and counts how they ended.
 
     Concurrency: any number of threads may end runs; one at a time is written.
     """
@@ -263,7 +263,7 @@ class AnswerDesk:
         )
 
     def end(self, run: Run, result: Result) -> Run | None:
-        """Write how a handed-over attempt ended; return the run, None if somebody was first.
+        """Write how a wait for a callback ended; return the run, None if somebody was first.
 
         Raises:
             StoreError: the store failed; nothing is known of the write.
@@ -272,7 +272,7 @@ class AnswerDesk:
         with self._lock:
             now = self._clock.now()
             self._statistics.turn(now)
-            ended = end_handed_over(
+            ended = end_callback(
                 self._endings,
                 run,
                 result,
@@ -284,7 +284,7 @@ class AnswerDesk:
         return ended
 
     def call_off(self, run: Run) -> Run | None:
-        """End a handed-over run that was asked to stop: nobody would obey the flag in its row."""
+        """End a run that waits and was asked to stop: nobody would obey the flag in its row."""
         return self.end(run, WasCancelled(reason=StopReason.CANCELLED))
 
 

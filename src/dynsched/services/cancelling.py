@@ -26,6 +26,6 @@ def request_cancel(store: Store, run: Run, *, reason: str) -> Run | None:
             break
         current = outcome.current
     # An invocation has no mailbox; it looks at the row.
-    if current is not None and current.session is not None and not current.fixed:
+    if current is not None and current.session is not None and not current.fixed_lease:
         store.control.leave_mail(current.session, f"{current.run_id}#{current.fence}")
     return current

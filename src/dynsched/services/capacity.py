@@ -25,12 +25,12 @@ class Capacity:
 
     Args:
         alive: open sessions whose lease has not ended.
-        handed_over: where runs are handed over to functions, which say nothing of themselves.
+        handed_off: where runs are handed off to functions, which say nothing of themselves.
     """
 
-    def __init__(self, alive: Iterable[Session], handed_over: Iterable[MessageQueue] = ()) -> None:
+    def __init__(self, alive: Iterable[Session], handed_off: Iterable[MessageQueue] = ()) -> None:
         self._alive = tuple(alive)
-        self._handed_over = tuple(handed_over)
+        self._handed_off = tuple(handed_off)
 
     @property
     def empty(self) -> bool:
@@ -45,9 +45,7 @@ class Capacity:
             needs: of a run.
             priority: of the run; None is any.
         """
-        if any(
-            one.queue == queue and priority in (None, one.priority) for one in self._handed_over
-        ):
+        if any(one.queue == queue and priority in (None, one.priority) for one in self._handed_off):
             return ""
         serving = [one for one in self._alive if queue in one.queues]
         if not serving:
@@ -76,6 +74,6 @@ def is_overdue(run: Run, now: datetime) -> bool:
 def why_words(run: Run, lack: str = "") -> str:
     """Return the reason, what nobody has, and the last error, whatever of them there is."""
     hint = "asked to stop" if run.cancel_requested and not run.terminal else ""
-    hint = hint or (holder_words(run) if run.handed_over else "")
+    hint = hint or (holder_words(run) if run.awaits_callback else "")
     error = "" if run.state is RunState.DONE else run.error
     return " - ".join(filter(None, (run.reason, hint, lack, error)))

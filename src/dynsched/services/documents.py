@@ -324,7 +324,7 @@ def stats_document(stats: Stats) -> Document:
                     None if queue.oldest_due_at is None else stats.now - queue.oldest_due_at
                 ),
                 "sessions": queue.sessions,
-                "handed_over": queue.handed_over,
+                "handed_off": queue.handed_off,
                 "lacks": [
                     {"why": lack, "runs": count} for lack, count in sorted(queue.lacks.items())
                 ],

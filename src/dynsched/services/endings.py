@@ -24,7 +24,7 @@ from dynsched.services.permits import PermitDesk
 from dynsched.services.run_lines import log_move
 from dynsched.storage.runs import Attempt, RunApplied, RunOutcome
 from dynsched.storage.store import Store
-from dynsched.targets.result import HandedOver, Snoozed, Succeeded, WasCancelled
+from dynsched.targets.result import AwaitsCallback, Snoozed, Succeeded, WasCancelled
 from dynsched.targets.stop import StopReason
 
 log = logging.getLogger("dynsched.worker")
@@ -48,7 +48,8 @@ class Ending:
             none, as the run's row says it all; if its lease was lost, it is kept as late.
         reported: the handler ended by itself. A hand-back is the worker's own deed: it gets its
             row after the transition, and none at all if the lease was lost before it.
-        written: the row says it already: the run was handed over, and nothing is to be written.
+        written: the row says it already: the run waits for its callback, and nothing is to be
+            written.
     """
 
     item: InHand
@@ -213,7 +214,7 @@ class Endings:
             )
         if isinstance(result, WasCancelled):
             return self._of_stop(item, result.reason, now)
-        if isinstance(result, HandedOver):
+        if isinstance(result, AwaitsCallback):
             return Ending(item, _never, keep=False, written=True)
         return self._of_failure(item, result, now, look_ahead)
 
@@ -270,7 +271,7 @@ class Endings:
 
 
 def _never(run: Run) -> Transition:
-    raise AssertionError(f"run {run.run_id} was handed over: nothing is to be written")
+    raise AssertionError(f"run {run.run_id} waits for its callback: nothing is to be written")
 
 
 def _kept_of(failed: Failed) -> tuple[str, str]:

@@ -113,7 +113,7 @@ class Exits:
 
         Not what was handed over: its work goes on elsewhere, and its row has an end of its own.
         """
-        items = [item for item in items if not item.run.handed_over]
+        items = [item for item in items if not item.run.awaits_callback]
         for item in items:
             item.stop.set(reason)
         self._give_up(items, [self._endings.hand_back(item, now, reason.value) for item in items])
@@ -150,7 +150,7 @@ class Exits:
             if not item.given_up
             and item.result is None
             and item.started_at is not None
-            and not item.run.handed_over
+            and not item.run.awaits_callback
         ]
 
     def _ending_of(self, item: InHand, now: datetime, look_ahead: timedelta) -> Ending:

@@ -23,8 +23,8 @@ class FixedLease:
         session: what its leases name; no other invocation has it, nor a repetition of this one.
         ends_at: when it ends, by the wall clock.
         ends_mono: the same by the monotonic clock.
-        margin: kept before the end: handlers are told to stop two of it before, and whatever
-            still runs one before is given back.
+        margin: kept before the end: handlers are told to stop two of it before, and what still
+            runs one before has failed.
     """
 
     session: str

@@ -11,7 +11,7 @@ from dynsched.domain.names import check_name
 from dynsched.errors import Conflict, InvalidInput, NotFound
 from dynsched.services.gate import changes, note
 from dynsched.services.verbs import CHANGE_TRIES, Verbs, on_store
-from dynsched.storage.handoff import MessageQueue, check_message_queues
+from dynsched.storage.handoff import MessageQueue, check_message_queues, check_queue_url
 
 QUEUES_MAX = 150
 """Queues of messages of one store: each look of the reaper asks for all of them."""
@@ -35,7 +35,7 @@ class HandOffVerbs(Verbs):
         """
         check_name(queue, "queue")
         named = MessageQueue(queue=queue, priority=priority, url=url)
-        check_message_queues([named], "queue")
+        check_queue_url(url, "url")
         return self._change_queues(lambda before: _named(before, named))
 
     @changes(Action.STORE_HANDOFF, on_store)
@@ -54,7 +54,7 @@ class HandOffVerbs(Verbs):
 
         Raises:
             InvalidInput: a priority is given without a queue.
-            NotFound: none of them is handed over.
+            NotFound: none of them is handed off.
             Conflict: the map kept changing.
         """
         if queue is None and priority is not None:

@@ -47,7 +47,7 @@ def health_document(health: Health) -> Document:
         "cursor_lag_s": {kind: seconds(lag) for kind, lag in health.cursor_lags.items()},
         "slots": health.slots,
         "sessions": dict(health.sessions),
-        "handed_over": health.handed_over,
+        "handed_off": health.handed_off,
         "tenants": health.tenants,
         "cost": {
             "requests": health.cost.requests,

@@ -118,7 +118,7 @@ class Look:
             cursor_lags=stats.cursor_lags,
             slots=stats.slots,
             sessions=stats.sessions,
-            handed_over=bool(self._store.topology.message_queues),
+            handed_off=bool(self._store.topology.message_queues),
             tenants=stats.tenants,
             cost=self._cost(began, jobs_at, groups_at),
         )

@@ -13,7 +13,7 @@ from dynsched.domain.job import JobState
 from dynsched.domain.retry import signature
 from dynsched.domain.run import Run, RunState
 from dynsched.errors import StoreError
-from dynsched.services.callbacks import end_handed_over
+from dynsched.services.callbacks import end_callback
 from dynsched.services.cancelling import request_cancel
 from dynsched.services.endings import Ending, Endings
 from dynsched.services.hand import InHand
@@ -129,9 +129,9 @@ class LeadOut:
         if ask_cancel and not blocker.cancel_requested:
             reason = f"overlap: makes way for {run.run_id}"
             current = request_cancel(self._store, blocker, reason=reason)
-            if current is not None and current.handed_over:
+            if current is not None and current.awaits_callback:
                 called_off = WasCancelled(reason=StopReason.CANCELLED)
-                end_handed_over(
+                end_callback(
                     self._endings,
                     current,
                     called_off,

@@ -45,7 +45,7 @@ def fixed_minutes(store: Store, now: datetime) -> range:
     return range(max(first, present - BEHIND_MAX), present + AHEAD + 1)
 
 
-class FixedLeases:
+class LeaseEnds:
     """Finds leases with a fixed end that are over; for one reaper replica.
 
     Args:

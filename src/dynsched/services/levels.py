@@ -57,7 +57,7 @@ class QueueLevel:
         sessions: open worker sessions that serve the queue.
         lacks: why no living worker can run them, with the number of such runs among those that
             were looked at: the first of each lane's share keys.
-        handed_over: functions are told of its runs, of one priority at least.
+        handed_off: functions are told of its runs, of one priority at least.
     """
 
     queue: str
@@ -66,7 +66,7 @@ class QueueLevel:
     oldest: OldestDue | None
     sessions: int
     lacks: Mapping[str, int]
-    handed_over: bool = False
+    handed_off: bool = False
 
     @property
     def oldest_due_at(self) -> datetime | None:
@@ -132,7 +132,7 @@ class Levels:
             oldest=self._oldest(due),
             sessions=sum(name in session.queues for session in self.alive),
             lacks=dict(lacks),
-            handed_over=any(name == one.queue for one in self._store.topology.message_queues),
+            handed_off=any(name == one.queue for one in self._store.topology.message_queues),
         )
 
     def _due(

@@ -3,8 +3,8 @@
 It is the pulling worker without a session: a message brings it a run, and the run's row decides.
 A lease's end is fixed when it is claimed, nobody renews it; so handlers are told to stop before
 it, and what still runs then has failed for want of time. A message is kept (and made visible again
-when its run may start) if the run steps back or the store fails; in all other cases it is done
-with, since whoever makes the row ready again sends another one.
+when its run may start) if the run is early, may not start here, or steps back, or if the store
+fails; else it is done with, since whoever makes the row ready again sends another one.
 """
 
 from __future__ import annotations
@@ -378,7 +378,7 @@ class MessageWorker:
         item, message, now = one.item, one.message, self._clock.now()
         if item is None:
             visit.keep(message, AGAIN_MIN, "another was faster, or the store failed")
-        elif not item.run.handed_over and any(item is held for held in self._hand.items()):
+        elif not item.run.awaits_callback and any(item is held for held in self._hand.items()):
             visit.keep(message, _after_fault(message, now), "the store failed")
         elif item.started_at is not None or item.run.state is not RunState.READY:
             # What is ready again after a try has a message of its own.

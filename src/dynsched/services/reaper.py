@@ -17,9 +17,9 @@ from dynsched.domain import lifecycle
 from dynsched.domain.instants import EPOCH, Clock, within
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.services.beats import Beats
-from dynsched.services.callbacks import end_handed_over, timed_out
+from dynsched.services.callbacks import end_callback, timed_out
 from dynsched.services.endings import Endings, attempt_expiry
-from dynsched.services.lease_ends import FixedLeases
+from dynsched.services.lease_ends import LeaseEnds
 from dynsched.services.permits import PermitDesk
 from dynsched.services.resending import Resending
 from dynsched.services.session import SessionLocks
@@ -49,12 +49,12 @@ class SweepReport:
     Attributes:
         closed: sessions that were closed.
         returned: runs returned to ready, or made dead as poison.
-        unanswered: handed-over attempts that have failed as nobody answered in time.
+        unanswered: attempts that have failed as nobody called back in time.
         late: runs found by a re-reading or by the daily sweep; each is an alarm.
         purged: expired rows deleted, where the store does not do so by itself.
         failed: rows that could not be returned; the rest went on.
         behind: something is left to do; sweep again at once.
-        resent: messages sent again of runs that are ready for long, where runs are handed over.
+        resent: messages sent again of runs that are ready for long, where runs are handed off.
     """
 
     closed: int = 0
@@ -95,7 +95,7 @@ class Reaper:
         )
         self._resending = Resending(store, settings=settings)
         self._beats = Beats(store, role=REAPER, name=name)
-        self._fixed = FixedLeases(store, settings=settings, give_back=self._return_run)
+        self._lease_ends = LeaseEnds(store, settings=settings, give_back=self._return_run)
         self._until: datetime | None = None
         self._asked_at: datetime | None = None  # whether the daily sweep was due
 
@@ -236,9 +236,9 @@ class Reaper:
         return failed == self._report.failed and len(found) < RETURNED_MAX
 
     def _return_fixed(self, now: datetime) -> None:
-        self._fixed.sweep(now, self._in_slice())
-        self._report.late += self._fixed.late
-        self._report.behind = self._report.behind or self._fixed.behind
+        self._lease_ends.sweep(now, self._in_slice())
+        self._report.late += self._lease_ends.late
+        self._report.behind = self._report.behind or self._lease_ends.behind
 
     def _sweep_all(self, now: datetime) -> None:
         """Go on with the daily sweep if it is due, or look whether it is."""
@@ -268,7 +268,7 @@ class Reaper:
                 return False
             if run.lease_ends_at is not None and not self._ended(run.lease_ends_at, now):
                 return False  # taken anew by the same invocation
-            if run.handed_over:
+            if run.awaits_callback:
                 return self._fail_unanswered(run, now)
             move = lifecycle.reclaim(run, now=now, signature=POISON_GROUP)
             self._store.runs.note_attempts([_lost(run, now)])
@@ -283,7 +283,7 @@ class Reaper:
 
     def _fail_unanswered(self, run: Run, now: datetime) -> bool:
         """End an attempt for which nobody answered: a failure, which the retry policy judges."""
-        ended = end_handed_over(
+        ended = end_callback(
             self._endings,
             run,
             timed_out(run),

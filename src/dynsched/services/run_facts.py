@@ -140,8 +140,8 @@ class RunFacts:
 
     @cached_property
     def _capacity(self) -> Capacity:
-        handed_over = self._store.topology.message_queues
-        return Capacity(alive_sessions(self._sessions, self._now), handed_over)
+        handed_off = self._store.topology.message_queues
+        return Capacity(alive_sessions(self._sessions, self._now), handed_off)
 
     # what holds
 

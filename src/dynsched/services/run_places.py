@@ -269,8 +269,8 @@ class RunPlaces:
         buckets = list(product(minutes, range(self._store.topology.shards)))
         if self._plan.states == {RunState.LEASED}:
             self._reads.note(
-                f"leases of functions that end after {to_text(minute_start(minutes.stop))}, such as"
-                " those of runs handed over for long, are left out (job: leads to all of a job)"
+                f"leases that end after {to_text(minute_start(minutes.stop))}, such as those of"
+                " runs that wait long for a callback, are left out (job: leads to all of a job)"
             )
         count = 0
         for minute, shard in buckets[:FIXED_QUERIES_MAX]:

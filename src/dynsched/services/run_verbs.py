@@ -213,12 +213,12 @@ class RunVerbs(Verbs):
                 raise IllegalTransition(f"run {run_id} has ended: it is {run.state.value}")
             if run.state is RunState.LEASED:
                 asked = request_cancel(self._store, run, reason=why)
-                if asked is not None and asked.handed_over:
+                if asked is not None and asked.awaits_callback:
                     asked = answer_desk(self._store, clock=self._clock, rng=self._rng).call_off(
                         asked
                     )
                     if asked is not None:
-                        note(f"handed over -> {asked.state.value}")
+                        note(f"awaited its callback -> {asked.state.value}")
                         return asked
                 elif asked is not None and asked.cancel_requested:
                     note("asked to stop")

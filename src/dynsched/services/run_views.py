@@ -90,8 +90,8 @@ class RunViews(Masked):
     def capacity(self) -> Capacity:
         """Return what the living workers say they can run. Cost: one query."""
         now = self._clock.now()
-        handed_over = self._store.refresh_by(now).message_queues
-        return Capacity(alive_sessions(self._store.control.sessions(), now), handed_over)
+        handed_off = self._store.refresh_by(now).message_queues
+        return Capacity(alive_sessions(self._store.control.sessions(), now), handed_off)
 
     def lacks(self, runs: Sequence[Run]) -> dict[str, str]:
         """Return by run id why no living worker can run what should have been taken by now.

@@ -12,7 +12,7 @@ from dynsched.domain.job import Job, Policies
 from dynsched.domain.retry import Failed, Hint
 from dynsched.domain.target import Target
 from dynsched.errors import StoreError
-from dynsched.services.callbacks import Handover
+from dynsched.services.callbacks import CallbackOpener
 from dynsched.services.hand import InHand
 from dynsched.services.parts import PartCache
 from dynsched.storage.jobs import target_of
@@ -34,7 +34,7 @@ class Starter:
 
     Args:
         on_end: told when a handler has returned, on its slot's thread.
-        handover: hands runs over that go on elsewhere.
+        callbacks: lets runs go on elsewhere that are to call back.
     """
 
     def __init__(
@@ -44,13 +44,13 @@ class Starter:
         clock: Clock,
         parts: PartCache,
         on_end: Callable[[InHand], None],
-        handover: Handover,
+        callbacks: CallbackOpener,
     ) -> None:
         self._runner = runner
         self._clock = clock
         self._parts = parts
         self._on_end = on_end
-        self._handover = handover
+        self._callbacks = callbacks
 
     def prepare(self, items: Sequence[InHand]) -> list[tuple[InHand, Callable[[], None]]]:
         """Return the work of each run, with its target and payload read.
@@ -86,7 +86,7 @@ class Starter:
         return lambda: self._end(item, failed)
 
     def _run(self, item: InHand, target: Target, context: Context[object]) -> None:
-        result = self._runner.run(target, context, hand_over=lambda: self._handover.hand_over(item))
+        result = self._runner.run(target, context, open_callback=lambda: self._callbacks.open(item))
         if item.given_up:
             item.late = result
         else:

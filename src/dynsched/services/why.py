@@ -14,7 +14,7 @@ from dynsched.domain.audit import AuditOutcome
 from dynsched.domain.explanation import Cause, Explanation, Finding
 from dynsched.domain.instants import minute_start, to_utc
 from dynsched.domain.job import Job
-from dynsched.domain.lease_words import invocation_words
+from dynsched.domain.lease_words import session_words
 from dynsched.domain.recurrence import BrokenSchedule
 from dynsched.domain.run import Run, RunKey, RunKind, RunState, parse_run_id
 from dynsched.domain.time_words import exact, span, stamp
@@ -249,7 +249,7 @@ def _timeline(run: Run, attempts: list[Attempt], now: datetime) -> list[tuple[da
     moved = (attempt for attempt in attempts if attempt.by_people and attempt.batch)
     found += [(deed.ended_at, _deed_words(deed)) for deed in moved]
     if run.state is RunState.LEASED and run.leased_at is not None:
-        held = invocation_words(run.session or "") if run.fixed else f"session {run.session}"
+        held = session_words(run.session or "") if run.fixed_lease else f"session {run.session}"
         found.append((run.leased_at, f"leased to {held} under fence {run.fence}"))
     if run.ended_at is not None:
         reason = f" ({run.reason})" if run.reason else ""

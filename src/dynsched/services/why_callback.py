@@ -1,4 +1,4 @@
-"""Why a run that was handed over is leased: whose answer is waited for, and until when."""
+"""Why a run is leased that waits for its callback: whose answer is waited for, and until when."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dynsched.domain.time_words import span, stamp
 from dynsched.services.why_case import Case
 
 
-def why_handed_over(leased: Case, ends_at: datetime) -> Finding:
-    """Return who ends a handed-over run, or that its wait is over."""
+def why_awaits_callback(leased: Case, ends_at: datetime) -> Finding:
+    """Return who ends a run that waits for its callback, or that its wait is over."""
     run, now = leased.run, leased.evidence.now
     since = run.started_at or run.leased_at
-    began = "" if since is None else f" It was handed over at {stamp(since)}."
+    began = "" if since is None else f" The wait began at {stamp(since)}."
     spent = f"{run.spent} of {run.limit} failures so far; the last: {run.error}"
     by_hand = f"dynsched run complete {run.run_id}"
     if ends_at > now:

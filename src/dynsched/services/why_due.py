@@ -213,15 +213,15 @@ def _fresh(waiting: Case) -> Finding | None:
     )
 
 
-def _handed_over(waiting: Case) -> Finding | None:
+def _handed_off(waiting: Case) -> Finding | None:
     """Judge a run that only functions can take: they have no sessions to look at."""
     run, evidence = waiting.run, waiting.evidence
-    if evidence.serving(run.queue) or not evidence.handed_over(run):
+    if evidence.serving(run.queue) or not evidence.handed_off(run):
         return None
     return _fresh(waiting) or Finding(
-        cause=Cause.HANDED_OVER,
+        cause=Cause.HANDED_OFF,
         headline=(
-            f"{waiting.due}; it is handed over to functions by a message, and none has taken it."
+            f"{waiting.due}; it is handed off to functions by a message, and none has taken it."
         ),
         sentences=(
             f"No living worker pulls queue {run.queue}.",
@@ -251,5 +251,5 @@ def no_obstacle(waiting: Case) -> Finding:
     )
 
 
-OBSTACLES = (_nobody, _capped, blocked, _handed_over, _suspect, _beside, _backlog, _fresh)
+OBSTACLES = (_nobody, _capped, blocked, _handed_off, _suspect, _beside, _backlog, _fresh)
 """What may stand in the way of a due run, and last that it has only just come due."""

@@ -204,14 +204,14 @@ class Evidence:
         """Return the living sessions that serve a queue."""
         return [one for one in self.alive if queue in one.queues]
 
-    def handed_over(self, run: Run) -> bool:
+    def handed_off(self, run: Run) -> bool:
         """Return whether functions are told of it by messages."""
         return self._store.topology.message_queue(run.queue, run.priority) is not None
 
     def lack(self, run: Run) -> str:
         """Return why no living worker can run it, whether or not it is due; empty if one can."""
-        handed_over = self._store.topology.message_queues
-        return Capacity(self.alive, handed_over).lack(run.queue, run.needs, run.priority)
+        handed_off = self._store.topology.message_queues
+        return Capacity(self.alive, handed_off).lack(run.queue, run.needs, run.priority)
 
     def session(self, session: str) -> Session | None:
         """Read a session, strongly."""

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 from dynsched.domain.explanation import Cause, Finding
 from dynsched.domain.job import Job
-from dynsched.domain.lease_words import invocation_words
+from dynsched.domain.lease_words import session_words
 from dynsched.domain.run import Run
 from dynsched.domain.time_words import number, span, stamp
 from dynsched.domain.why_ended import PATIENCE
-from dynsched.services.why_callback import why_handed_over
+from dynsched.services.why_callback import why_awaits_callback
 from dynsched.services.why_case import Case, worker_words
 from dynsched.settings import Settings
 from dynsched.storage.control import Session
@@ -24,8 +24,8 @@ MARGIN = Settings().lease_margin
 def why_running(leased: Case) -> Finding:
     """Return who runs a leased run, or who is gone with it."""
     run, evidence = leased.run, leased.evidence
-    if run.handed_over and run.lease_ends_at is not None:
-        return why_handed_over(leased, run.lease_ends_at)
+    if run.awaits_callback and run.lease_ends_at is not None:
+        return why_awaits_callback(leased, run.lease_ends_at)
     if run.lease_ends_at is not None:
         return _on_its_own(leased, run.lease_ends_at)
     session = evidence.session(run.session or "")
@@ -119,7 +119,7 @@ def _over(leased: Case, session: Session | None) -> Finding:
 def _on_its_own(leased: Case, ends_at: datetime) -> Finding:
     """Judge a lease that no heartbeat extends."""
     run, now = leased.run, leased.evidence.now
-    who = invocation_words(run.session or "")
+    who = session_words(run.session or "")
     if ends_at <= now:
         return _cut_off(leased, ends_at).adding(_losses(run))
     if run.cancel_requested:
@@ -152,7 +152,7 @@ def _on_its_own(leased: Case, ends_at: datetime) -> Finding:
 def _cut_off(leased: Case, ends_at: datetime) -> Finding:
     """Judge a run whose function has given no word until its lease's end."""
     run, now = leased.run, leased.evidence.now
-    who, due = invocation_words(run.session or ""), ends_at + MARGIN
+    who, due = session_words(run.session or ""), ends_at + MARGIN
     if due > now:
         when = f"The reaper returns it from {stamp(due)} on, {span(MARGIN)} after that end."
     else:

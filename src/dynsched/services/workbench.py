@@ -9,7 +9,7 @@ from typing import Protocol
 from dynsched.domain.instants import Clock
 from dynsched.domain.lifecycle import Transition
 from dynsched.domain.run import Run
-from dynsched.services.callbacks import Handover
+from dynsched.services.callbacks import CallbackOpener
 from dynsched.services.claims import Claims
 from dynsched.services.endings import Endings
 from dynsched.services.exits import Exits, Slots
@@ -91,7 +91,7 @@ class Workbench:
             clock=clock,
             parts=PartCache(store),
             on_end=self.exits.returned,
-            handover=Handover(store, clock=clock, rng=rng),
+            callbacks=CallbackOpener(store, clock=clock, rng=rng),
         )
 
     def _starts(

@@ -21,9 +21,11 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from botocore import exceptions as aws
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
+from dynsched.aws_client import make_client
 from dynsched.clock import SystemClock
 from dynsched.domain.instants import to_utc
 from dynsched.errors import (
@@ -35,7 +37,6 @@ from dynsched.errors import (
     Unavailable,
 )
 from dynsched.storage import dynamodb_answers as answers
-from dynsched.storage.aws_client import make_client
 from dynsched.storage.dynamodb_queries import count_request, counted, query_request
 from dynsched.storage.engine import (
     Applied,
@@ -458,12 +459,14 @@ def _make_client(region: str | None, endpoint_url: str | None, pool: int) -> Dyn
         "dynamodb",
         region,
         endpoint_url,
-        # Checked in `item` already: a tenth of a call's CPU.
-        parameter_validation=False,
-        connect_timeout=CONNECT_TIMEOUT_S,
-        read_timeout=READ_TIMEOUT_S,
-        retries={"mode": "standard", "total_max_attempts": 1},
-        max_pool_connections=pool,
+        Config(
+            # Checked in `item` already: a tenth of a call's CPU.
+            parameter_validation=False,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            read_timeout=READ_TIMEOUT_S,
+            retries={"mode": "standard", "total_max_attempts": 1},
+            max_pool_connections=pool,
+        ),
     )
     return client
 

@@ -34,7 +34,7 @@ class Sending:
 
     @property
     def on(self) -> bool:
-        """Return whether any runs are handed over."""
+        """Return whether any runs are handed off."""
         return bool(self._rows.topology.message_queues)
 
     def tell(self, runs: Iterable[Run]) -> None:

@@ -15,12 +15,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynsched.aws_client import make_client
 from dynsched.domain.instants import Clock
 from dynsched.domain.message import encode_message
 from dynsched.errors import InvalidInput, StoreError, Throttled, Unavailable
-from dynsched.storage.aws_client import make_client
 from dynsched.storage.handoff import DELAY_MAX, MessageQueue, Notice
 
 if TYPE_CHECKING:
@@ -300,11 +301,13 @@ def _make_client(region: str | None, endpoint_url: str | None, pool: int) -> SQS
         "sqs",
         region,
         endpoint_url,
-        connect_timeout=CONNECT_TIMEOUT_S,
-        read_timeout=READ_TIMEOUT_S,
-        # A doubled message does no harm, so the SDK may repeat what was not answered.
-        retries={"mode": "standard", "total_max_attempts": 2},
-        max_pool_connections=pool,
+        Config(
+            connect_timeout=CONNECT_TIMEOUT_S,
+            read_timeout=READ_TIMEOUT_S,
+            # A doubled message does no harm, so the SDK may repeat what was not answered.
+            retries={"mode": "standard", "total_max_attempts": 2},
+            max_pool_connections=pool,
+        ),
     )
     return client
 

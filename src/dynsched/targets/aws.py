@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import logging
-import os
 import threading
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -25,8 +24,8 @@ from botocore.exceptions import (
     NoRegionError,
     ParamValidationError,
 )
-from botocore.session import Session
 
+from dynsched.aws_client import AwsSession, client_of, new_session
 from dynsched.domain.instants import Clock, to_text
 from dynsched.domain.payload import Json, check_payload
 from dynsched.domain.retry import Failed, Hint
@@ -35,7 +34,7 @@ from dynsched.domain.template import fill
 from dynsched.errors import InvalidInput
 from dynsched.targets.context import AnyContext
 from dynsched.targets.result import (
-    HandedOver,
+    AwaitsCallback,
     Result,
     Succeeded,
     error_name,
@@ -45,7 +44,7 @@ from dynsched.targets.result import (
     tail,
 )
 from dynsched.targets.stop import StopReason
-from dynsched.targets.ticket import HandOver, Ticket
+from dynsched.targets.ticket import OpenCallback, Ticket
 
 if TYPE_CHECKING:
     from types_boto3_lambda.client import LambdaClient
@@ -114,7 +113,7 @@ class AwsClients:
         self._region = region
         self._given = make
         self._lock = threading.Lock()
-        self._session: Session | None = None
+        self._session: AwsSession | None = None
         self._clients: dict[tuple[str, str | None, float], Any] = {}
         self._refused: tuple[float, str] | None = None
 
@@ -170,25 +169,25 @@ class AwsClients:
                     retries={"total_max_attempts": 1, "mode": "standard"},
                     max_pool_connections=CONNECTIONS_MAX,
                     tcp_keepalive=True,  # a network may forget a connection that waits silently
-                    user_agent_extra="dynsched",
                 )
                 self._clients[name] = (self._given or self._make)(service, region, config)
             return self._clients[name]
 
     def _make(self, service: str, region: str | None, config: Config) -> Any:
-        session = self._own_session()
-        region = region or session.get_config_variable("region") or os.environ.get("AWS_REGION")
-        return session.create_client(service, region_name=region, config=config)
+        return client_of(self._own_session(), service, region, config)
 
-    def _own_session(self) -> Session:
-        # Of botocore alone: boto3 adds only its import to a low-level client.
+    def _own_session(self) -> AwsSession:
         if self._session is None:
-            self._session = Session()
+            self._session = new_session()
         return self._session
 
 
 def run_lambda(
-    target: LambdaTarget, context: AnyContext, *, clients: AwsClients, hand_over: HandOver | None
+    target: LambdaTarget,
+    context: AnyContext,
+    *,
+    clients: AwsClients,
+    open_callback: OpenCallback | None,
 ) -> Result:
     """Invoke the function and judge its answer.
 
@@ -196,16 +195,16 @@ def run_lambda(
         target: what to invoke.
         context: the attempt's.
         clients: the worker's.
-        hand_over: writes that the run is handed over, before a `callback` is invoked.
+        open_callback: writes that the run waits for its callback, before the function is invoked.
     """
     ticket: Ticket | None = None
     try:
         if target.body is not None:
             event = fill(target.body, context.payload, context.fields())
         if target.invocation is Invocation.CALLBACK:
-            if hand_over is None:
+            if open_callback is None:
                 return Failed(error_type="TargetRefused", message="callbacks need a store")
-            taken = hand_over()
+            taken = open_callback()
             if not isinstance(taken, Ticket):
                 return taken
             ticket = taken
@@ -315,7 +314,7 @@ def _queue(target: LambdaTarget, event: str, clients: AwsClients, ticket: Ticket
         problem = f"Lambda answered {answer['StatusCode']} instead of {STATUS_TAKEN}"
         return Failed(error_type="NotTaken", message=problem)
     if ticket is not None:
-        return HandedOver(ends_at=ticket.ends_at)
+        return AwaitsCallback(ends_at=ticket.ends_at)
     return Succeeded(output={"request_id": answer["ResponseMetadata"].get("RequestId", "")})
 
 

@@ -69,7 +69,7 @@ class WasCancelled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandedOver:
+class AwaitsCallback:
     """The attempt goes on outside of this process, and somebody reports how it ended.
 
     Its row says so already: nothing is left to be written.
@@ -81,7 +81,7 @@ class HandedOver:
     ends_at: datetime
 
 
-Result: TypeAlias = Succeeded | Failed | Snoozed | WasCancelled | HandedOver
+Result: TypeAlias = Succeeded | Failed | Snoozed | WasCancelled | AwaitsCallback
 
 
 class Tail:

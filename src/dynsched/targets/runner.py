@@ -25,7 +25,7 @@ from dynsched.targets.context import AnyContext
 from dynsched.targets.forks import one_process
 from dynsched.targets.result import Result, outcome_of, stopped, succeeded
 from dynsched.targets.stop import Limits, LimitWatch, StopReason
-from dynsched.targets.ticket import HandOver
+from dynsched.targets.ticket import OpenCallback
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager
@@ -96,7 +96,7 @@ class TargetRunner:
         return ""
 
     def run(
-        self, target: Target, context: AnyContext, *, hand_over: HandOver | None = None
+        self, target: Target, context: AnyContext, *, open_callback: OpenCallback | None = None
     ) -> Result:
         """Run the target in the calling thread and return how it ended; never raises.
 
@@ -107,7 +107,7 @@ class TargetRunner:
         Args:
             target: what to run.
             context: the attempt's.
-            hand_over: writes that the run goes on elsewhere; a target that calls back needs it.
+            open_callback: writes that the run waits for its callback; a target with one needs it.
         """
         refusal = self.refusal(target)
         if refusal:
@@ -120,7 +120,7 @@ class TargetRunner:
             context = replace(context, limits=Limits(soft=soft, hard=context.limits.hard))
         try:
             with self._watch.over(context.limits, context.stop):
-                return self._dispatch(target, context, hand_over)
+                return self._dispatch(target, context, open_callback)
         except BaseException as error:  # noqa: BLE001  # an exit raised by a handler is its failure
             return outcome_of(error, context, self._clock.now())
 
@@ -135,9 +135,11 @@ class TargetRunner:
         if self._clients is not None:
             self._clients.close()
 
-    def _dispatch(self, target: Target, context: AnyContext, hand_over: HandOver | None) -> Result:
+    def _dispatch(
+        self, target: Target, context: AnyContext, open_callback: OpenCallback | None
+    ) -> Result:
         if isinstance(target, LambdaTarget | SqsTarget):
-            return self._ask_aws(target, context, hand_over)
+            return self._ask_aws(target, context, open_callback)
         if isinstance(target, HttpTarget):
             return self._run_http(target, context)
         if isinstance(target, CommandTarget):
@@ -196,10 +198,13 @@ class TargetRunner:
             return self._clients
 
     def _ask_aws(
-        self, target: LambdaTarget | SqsTarget, context: AnyContext, hand_over: HandOver | None
+        self,
+        target: LambdaTarget | SqsTarget,
+        context: AnyContext,
+        open_callback: OpenCallback | None,
     ) -> Result:
         from dynsched.targets.aws import run_lambda, run_sqs  # noqa: PLC0415
 
         if isinstance(target, SqsTarget):
             return run_sqs(target, context, clients=self._aws())
-        return run_lambda(target, context, clients=self._aws(), hand_over=hand_over)
+        return run_lambda(target, context, clients=self._aws(), open_callback=open_callback)

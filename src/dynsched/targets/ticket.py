@@ -12,7 +12,7 @@ from dynsched.targets.result import Result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket:
-    """What whoever ends a handed-over run must show, and until when.
+    """What whoever ends a run that waits for its callback must show, and until when.
 
     Attributes:
         token: proves that an answer belongs to this attempt.
@@ -23,5 +23,5 @@ class Ticket:
     ends_at: datetime
 
 
-HandOver: TypeAlias = Callable[[], Ticket | Result]
-"""Writes that a run is handed over; a result says that it could not be, and how it ended."""
+OpenCallback: TypeAlias = Callable[[], Ticket | Result]
+"""Writes that a run waits for its callback; a result says that it does not, and how it ended."""

@@ -74,7 +74,7 @@ def _cancelled(before: Run, after: Run) -> bool:
 
 SHAPES: Mapping[Event, Shape] = {
     Event.CLAIM: _claimed,
-    Event.HAND_OVER: lambda before, after: (
+    Event.AWAIT_CALLBACK: lambda before, after: (
         _grows(before, after) and after.callback not in ("", before.callback)
     ),
     Event.STEP_BACK: _grows,

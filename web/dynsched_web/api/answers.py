@@ -396,7 +396,7 @@ HEALTH = fields(
         "cursor_lag_s": dict_of(MAYBE_NUMBER),
         "slots": COUNT,
         "sessions": COUNTS,
-        "handed_over": TRUTH,
+        "handed_off": TRUTH,
         "tenants": COUNT,
         "cost": fields(
             "Cost",

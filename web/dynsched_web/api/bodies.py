@@ -294,7 +294,7 @@ def instant_of(body: Mapping[str, Any], name: str) -> Any:
 
 
 def answer_of(body: Mapping[str, Any]) -> Answer:
-    """Return how work ended that was handed over.
+    """Return how work ended that a callback tells of.
 
     Args:
         body: an `OUTCOME`.

@@ -16,7 +16,7 @@ TYPE = "application/problem+json"
 PREFIX = "urn:problem:dynsched:"
 NAMES = {
     "key": "Idempotency-Key", "run": "run_id", "in": "delay_s", "delay": "delay_s",
-    "retry_after": "retry_after_s",
+    "retry_after": "retry_after_s", "queue_url": "url",
 }  # fmt: skip
 """Fields of the domain's errors that have another name here."""
 

@@ -69,7 +69,7 @@ def cancel_run(call: Call) -> Document:
     run_token="token",  # noqa: S106  # a field's name
 )
 def answer_run(call: Call) -> Document:
-    """Tell how a run ended that was handed over and waits for its callback.
+    """Tell how a run ended that waits for its callback.
 
     Whoever has the `token` that its function was given needs no other one; an operator may end it
     without it.

@@ -17,8 +17,8 @@ from tests.unit.asking_why import said, why
 
 @pytest.fixture
 def world() -> World:
-    """Return a world whose main queue is handed over by messages."""
-    return World(handed_over=True)
+    """Return a world whose main queue is handed off by messages."""
+    return World(handed_off=True)
 
 
 def test_a_run_that_no_function_has_taken_waits_for_one_and_not_for_a_worker(world: World) -> None:
@@ -27,8 +27,8 @@ def test_a_run_that_no_function_has_taken_waits_for_one_and_not_for_a_worker(wor
     assert why(world, run).cause is Cause.JUST_DUE
     world.clock.step(minutes=2)
     found = why(world, run)
-    assert found.cause is Cause.HANDED_OVER
-    assert "for 2m; it is handed over to functions by a message" in found.headline
+    assert found.cause is Cause.HANDED_OFF
+    assert "for 2m; it is handed off to functions by a message" in found.headline
     assert "dynsched handoff list --depth" in found.hints
     assert "dynsched worker" not in said(found)
 
@@ -46,14 +46,14 @@ def test_what_stands_in_a_function_s_way_is_told_first(world: World) -> None:
     assert why(world, run).cause is Cause.OVERLAP
 
 
-def test_a_queue_that_is_not_handed_over_lacks_its_worker(world: World) -> None:
+def test_a_queue_that_is_not_handed_off_lacks_its_worker(world: World) -> None:
     """Another queue's hand-off is of no use to it."""
     (run,) = world.enqueue(world.job(queue="mail"))
     world.clock.step(minutes=2)
     assert why(world, run).cause is Cause.NO_WORKER
 
 
-def test_a_priority_that_is_not_handed_over_lacks_its_worker(world: World) -> None:
+def test_a_priority_that_is_not_handed_off_lacks_its_worker(world: World) -> None:
     """Each priority has a queue of messages of its own, or none."""
     (run,) = world.enqueue(world.job(priority=Priority.HIGH))
     world.operations.drop_message_queues("main", priority=Priority.HIGH)
@@ -80,7 +80,7 @@ def test_stats_say_who_serves_a_queue(world: World) -> None:
     """Functions, workers that pull, or both."""
     world.enqueue(world.job())
     queues = stats_document(build_views(world.people.base).stats())["queues"]
-    assert [(one["queue"], one["sessions"], one["handed_over"]) for one in queues] == [  # type: ignore[union-attr, index, call-overload]
+    assert [(one["queue"], one["sessions"], one["handed_off"]) for one in queues] == [  # type: ignore[union-attr, index, call-overload]
         ("main", 0, True)
     ]
 

@@ -77,7 +77,7 @@ def test_a_place_is_named_changed_and_dropped(desk: Desk) -> None:
     }
 
 
-def test_what_is_not_handed_over_cannot_be_dropped(desk: Desk) -> None:
+def test_what_is_not_handed_off_cannot_be_dropped(desk: Desk) -> None:
     """A typing error is no success."""
     desk.operations.set_message_queue("main", priority=Priority.HIGH, url="http://sqs/high")
     for name, priority in (("mail", None), ("main", Priority.BULK)):
@@ -92,7 +92,7 @@ def test_what_is_not_handed_over_cannot_be_dropped(desk: Desk) -> None:
 
 def test_a_store_has_a_bounded_number_of_queues_of_messages(desk: Desk) -> None:
     """The map is one row, and each look of a reaper asks for all."""
-    desk.hand_over(
+    desk.hand_off(
         *(
             MessageQueue(queue=f"q{number}", priority=Priority.HIGH, url=f"http://sqs/{number}")
             for number in range(QUEUES_MAX)
@@ -122,7 +122,7 @@ def test_a_process_with_an_older_map_follows_within_half_a_minute(desk: Desk) ->
 
 def test_people_see_how_deep_the_queues_are(desk: Desk) -> None:
     """If they ask for it; what does not answer is said beside the others."""
-    desk.hand_over(MAIN)
+    desk.hand_off(MAIN)
     desk.operations.run_now(desk.job().job_id)
     views = build_views(desk.base)
     assert [one.waiting for one in views.hand_offs()] == [None]
@@ -137,7 +137,7 @@ def test_people_see_how_deep_the_queues_are(desk: Desk) -> None:
 
 def test_a_resize_and_the_sweep_that_ends_it_keep_the_hand_off(desk: Desk) -> None:
     """Whoever changes another part of the map carries this one along."""
-    desk.hand_over(HIGH, MAIN)
+    desk.hand_off(HIGH, MAIN)
     desk.operations.resize(lanes=3, shards=2)
     assert desk.store.refresh().message_queues == (HIGH, MAIN)
     for _ in range(3):
@@ -149,7 +149,7 @@ def test_a_resize_and_the_sweep_that_ends_it_keep_the_hand_off(desk: Desk) -> No
 
 def test_making_a_store_again_keeps_the_hand_off(desk: Desk) -> None:
     """`init` is safe to repeat."""
-    desk.hand_over(MAIN)
+    desk.hand_off(MAIN)
     assert not init_store(desk.base, lanes=7)
     assert desk.store.refresh().message_queues == (MAIN,)
 
