@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from dynsched.bootstrap import build_dispatcher
+from dynsched.bootstrap import build_dispatcher, build_reaper
+from dynsched.domain.job import Overlap
 from dynsched.domain.recurrence import BrokenSchedule
 from dynsched.domain.run import Run
 from dynsched.domain.target import HandlerTarget
 from dynsched.services.specs import CronSpec, JobSpec
 from dynsched.storage.engine import Applied, Replace
 from dynsched.testing.faults import Fault
-from tests.functions.stage import PLAIN, Stage
+from tests.functions.stage import PLAIN, HeldSlots, Stage
 
 SECOND = timedelta(seconds=1)
 BROKEN = BrokenSchedule(body={"kind": "lunar"}, problem="there is no such kind")
@@ -70,3 +71,25 @@ def test_an_outage_of_the_store_costs_a_message_few_of_its_receives(stage: Stage
     assert waits[0] == 5 * SECOND
     assert waits[-1] == 30 * SECOND
     assert len(waits) < 50
+
+
+def test_a_run_that_waits_for_another_keeps_one_message_however_long(stage: Stage) -> None:
+    """Each message more would claim it and put it back, again and again, for nothing."""
+    job = stage.job(overlap=Overlap.QUEUE_ONE)
+    stage.enqueue(job)
+    slots, about = HeldSlots(), set[int]()
+    claims: list[int] = []
+
+    def meanwhile() -> None:
+        run, reaper = stage.enqueue(job), build_reaper(stage.base())
+        for _ in range(3 * 60):
+            stage.visit()
+            reaper.sweep()
+            stage.clock.step(seconds=60)
+            about.add(sum(one.run_id == run.run_id for one in stage.messages.messages()))
+        claims.append(stage.now(run).fence)
+
+    stage.clock.after(1, meanwhile)
+    stage.work(stage.worker(slots), stage.receive(), lasts=timedelta(hours=4))
+    assert about == {1}
+    assert 20 < claims[0] < 100

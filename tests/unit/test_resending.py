@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynsched.bootstrap import build_reaper
+from dynsched.domain import lifecycle
 from dynsched.domain.job import Priority
 from dynsched.domain.resending import LONGEST, crossed
 from dynsched.domain.run import Run
@@ -99,6 +100,23 @@ def test_a_lost_message_is_sent_again_after_a_minute_and_once(desk: Desk) -> Non
         desk.clock.step(seconds=15)
         told += [(seconds, name) for name in look(desk)]
     assert told == [(60, run.run_id), (120, run.run_id), (240, run.run_id)]
+
+
+def test_a_run_that_waits_for_another_is_told_of_when_its_message_must_be_lost(
+    desk: Desk,
+) -> None:
+    """A visit puts it off from now; only if no visit has come for long its message is lost."""
+    (run,) = lost(desk, 1)
+    now = desk.clock.now()
+    claim = lifecycle.claim(desk.stored(run), session="s", now=now)
+    desk.store.runs.apply(claim)
+    back = lifecycle.step_back(claim.after, available_at=now, now=now, reason="waits", waits=1)
+    desk.store.runs.apply(back)
+    told = []
+    for minutes in range(1, 21):
+        desk.clock.step(minutes=1)
+        told += [minutes for _ in look(desk)]
+    assert told == [10, 20]
 
 
 def test_a_run_that_is_not_due_is_not_told_of_again(desk: Desk) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from dynsched.domain.instants import to_text, within
-from dynsched.domain.resending import crossed
+from dynsched.domain.resending import crossed, first_age
 from dynsched.domain.run import Run
 from dynsched.errors import StoreError
 from dynsched.settings import Settings
@@ -155,7 +155,8 @@ class Resending:
 
     def _is_to_be_told(self, run: Run, lap: Lap) -> bool:
         assert lap.until is not None
-        return crossed(run.available_at, lap.since, lap.until, self._settings.resend_after)
+        first = first_age(self._settings.resend_after, waits=run.waits)
+        return crossed(run.available_at, lap.since, lap.until, first)
 
 
 def _behind(lap: Lap, last: str, youngest: str, *, more: bool) -> Lap:
