@@ -164,6 +164,7 @@ class MessageWorker:
         self._look, self._refusals, self._exits = bench.look, bench.refusals, bench.exits
         self._claims, self._starts, self._progress = bench.claims, bench.starts, bench.progress
         self._statistics = bench.statistics
+        self._looked_at = clock.now()  # for requested cancels
 
     def work(
         self, messages: Sequence[Message], *, ends_at: datetime, invocation: str
