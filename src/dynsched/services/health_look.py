@@ -139,7 +139,8 @@ class Look:
         """Count the jobs, unless that was done a moment ago."""
         if before is not None:
             known = sum(before.jobs_by_state.values())
-            if within(now, before.cost.jobs_at, self._pause(known)):
+            # None costs nothing to count again, and a first job is not to be missed for long.
+            if known and within(now, before.cost.jobs_at, self._pause(known)):
                 return (before.jobs_by_state, before.jobs_at_least), before.cost.jobs_at
         return levels.jobs(), now
 
