@@ -11,6 +11,7 @@ from dynsched.domain.run import Run
 from dynsched.domain.target import HandlerTarget
 from dynsched.services.specs import CronSpec, JobSpec
 from dynsched.storage.engine import Applied, Replace
+from dynsched.testing.faults import Fault
 from tests.functions.stage import PLAIN, Stage
 
 SECOND = timedelta(seconds=1)
@@ -54,3 +55,18 @@ def test_a_run_that_cannot_be_judged_here_is_claimed_ever_more_rarely(stage: Sta
             visits += 1
     assert 10 < visits < 50
     assert stage.now(run).fence == visits
+
+
+def test_an_outage_of_the_store_costs_a_message_few_of_its_receives(stage: Stage) -> None:
+    """A queue puts aside what was received a thousand times, and the outage may last for hours."""
+    stage.run()
+    worker = stage.worker(base=stage.base(lambda _: Fault.UNAVAILABLE))
+    waits = []
+    for _ in range(100):
+        for fate in stage.work(worker, stage.receive()):
+            assert fate.keep
+            waits.append(fate.again_in)
+        stage.clock.step(seconds=5)
+    assert waits[0] == 5 * SECOND
+    assert waits[-1] == 30 * SECOND
+    assert len(waits) < 50

@@ -177,6 +177,16 @@ def test_a_reaper_goes_on_until_a_queue_is_deep() -> None:
     assert set(desk.told()) == ids(runs)
 
 
+def test_a_reaper_does_not_go_on_with_a_trickle() -> None:
+    """Where the bound is so small that a trickle uses it up, a deep queue gets no stream of it."""
+    desk = Desk(MAIN, resend_depth=1, resend_most=1)
+    lost(desk, 5)
+    job = desk.job("deep")
+    desk.operations.enqueue_many(job.job_id, [None] * 9, priority=Priority.DEFAULT)
+    desk.clock.step(seconds=61)
+    assert build_reaper(desk.base).sweep().resent == 1
+
+
 def test_a_reaper_ends_between_two_looks_when_its_time_is_over(desk: Desk) -> None:
     """The next one goes on behind what was sent."""
     lost(desk, 450)

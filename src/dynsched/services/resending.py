@@ -72,7 +72,8 @@ class Resending:
         if within(now, laps.at, self._settings.resend_after / LOOKS_PER_AGE):
             return 0
         sent = total = self._look_once(laps, now)
-        while sent >= self._settings.resend_most and time_left():
+        full = max(self._settings.resend_most, TRICKLE)  # so that it is more than a trickle
+        while sent >= full and time_left():
             sent = self._look_once(self._store.resends.read(), now)
             total += sent
         if total:
