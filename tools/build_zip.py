@@ -18,6 +18,7 @@ import hashlib
 import json
 import sys
 import zipfile
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path, PurePosixPath
 
@@ -66,6 +67,8 @@ def team_files(folder: Path) -> Files:
     Raises:
         BuildFailed: the folder is not there, or is empty.
     """
+    if not folder.is_dir():
+        raise BuildFailed(f"--with: {folder} is no folder; name the one that the modules lie in")
     found = {name: path.read_bytes() for name, path in _tree(folder, folder)}
     if not found:
         raise BuildFailed(f"--with: there is no file in {folder}")
@@ -191,6 +194,7 @@ def report(output: Path, files: Files, parts: Sequence[tuple[str, Files]], diges
         f"{'together':<28} {sum(map(len, files.values())) / 1e6:7.2f} MB in {len(files)} files",
         f"{output}: {size_mb:.2f} MB",
         f"sha256   {digest}",
+        f"base64   {b64encode(bytes.fromhex(digest)).decode()}",  # as Terraform wants it
         f"content  {content_digest(files)}",
     ]
     return "\n".join(lines)

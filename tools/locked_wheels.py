@@ -128,8 +128,10 @@ def more_wheels(requirements: Path, platform: Platform) -> list[Path]:
     are left out here.
 
     Raises:
-        BuildFailed: pip failed.
+        BuildFailed: there is no such file, or pip failed.
     """
+    if not requirements.is_file():
+        raise BuildFailed(f"--requirements: there is no file {requirements}")
     known = read_lock(LOCK.read_text("utf-8"))
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]
     folder = platform.folder / f"team-{digest}"

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import botocore.session
 from boto3.session import Session
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, NoRegionError
+from botocore.exceptions import BotoCoreError, InvalidRegionError, NoRegionError
 from botocore.loaders import Loader, create_loader
 
 from dynsched.errors import InvalidInput, StoreError
@@ -75,7 +75,7 @@ def make_client(service: str, region: str | None, endpoint_url: str | None, conf
         config: its time-outs, retries and connections.
 
     Raises:
-        InvalidInput: the endpoint cannot be one, or no region is configured.
+        InvalidInput: endpoint or region cannot be one, or no region is configured.
         StoreError: the AWS configuration of this machine cannot be used.
     """
     try:
@@ -86,6 +86,8 @@ def make_client(service: str, region: str | None, endpoint_url: str | None, conf
             "no AWS region is given",
             "name one in the store's URL or set AWS_REGION",
         ) from None
+    except InvalidRegionError as error:  # a ValueError as well
+        raise InvalidInput("region", str(error), "give one such as eu-central-1") from None
     except ValueError as error:
         raise InvalidInput("endpoint_url", str(error), "http(s)://host:port") from None
     except BotoCoreError as error:

@@ -246,11 +246,7 @@ class Stage:
             invocation=invocation,
         )
         for one, fate in zip(messages, fates, strict=True):
-            if not fate.keep:
-                self.messages.delete(one)
-            elif fate.again_in is not None:
-                seconds = int(fate.again_in.total_seconds())
-                self.messages.postpone(one.queue_url, one.receipt, seconds)
+            self.messages.settle(one, keep=fate.keep, again_in=fate.again_in)
         return fates
 
     def visit(self, **options: Any) -> list[Fate]:

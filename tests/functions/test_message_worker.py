@@ -255,13 +255,16 @@ def test_a_result_that_comes_after_the_hand_back_is_late(stage: Stage) -> None:
 # refusals
 
 
-def test_a_run_whose_handler_is_unknown_here_is_left_to_others(stage: Stage) -> None:
-    """It is not even claimed; the message comes again, ever more rarely."""
+def test_a_run_whose_handler_is_unknown_here_is_left_to_others(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is not even claimed; the message comes again, ever more rarely, and the log says why."""
     run = stage.run("nobody")
     stage.clock.step(seconds=100)
     (fate,) = stage.visit()
     assert (fate.keep, fate.again_in) == (True, 25 * SECOND)
     assert stage.now(run).version == run.version
+    assert f"run {run.run_id} waits, as this process has no handler:nobody" in caplog.messages
 
 
 def test_a_run_whose_handler_nobody_knew_for_a_day_is_dead(stage: Stage) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -10,6 +11,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,8 @@ def test_two_builds_have_the_same_bytes(built: Path) -> None:
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     assert again.read_bytes() == built.read_bytes()
     assert re.search(r"^sha256   [0-9a-f]{64}$", done.stdout, re.MULTILINE)
+    digest = b64encode(hashlib.sha256(built.read_bytes()).digest()).decode()
+    assert f"base64   {digest}\n" in done.stdout  # what Terraform compares
 
 
 def test_the_zip_is_small(built: Path) -> None:
@@ -186,12 +190,29 @@ def test_a_team_cannot_replace_a_file_of_dynsched(tmp_path: Path) -> None:
         merged(parts)
 
 
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("--with", "is no folder; name the one that the modules lie in"),
+        ("--requirements", "--requirements: there is no file "),
+    ],
+)
+def test_what_is_not_there_is_told_by_its_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], built: Path, option: str, told: str
+) -> None:
+    """No traceback, and nothing is written."""
+    output = built.with_name("none.zip")
+    assert main([option, str(tmp_path / "nowhere"), "--output", str(output)]) == 1
+    assert told in capsys.readouterr().err
+    assert not output.exists()
+
+
 def test_an_empty_folder_of_handlers_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], built: Path
 ) -> None:
     """A slip in the name would deploy functions that know no handler."""
     assert built
-    assert main(["--with", str(tmp_path / "nothing"), "--output", str(tmp_path / "x.zip")]) == 1
+    assert main(["--with", str(tmp_path), "--output", str(tmp_path / "x.zip")]) == 1
     assert "there is no file in" in capsys.readouterr().err
 
 

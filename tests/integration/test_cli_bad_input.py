@@ -218,6 +218,7 @@ def test_a_store_that_was_not_made_says_how_to_make_it(
         (("init", "--look-ahead", "1h"), "--look-ahead: 1h is out of range"),
         (("nonsense",), "No such command 'nonsense' (see `dynsched --help`)"),
         (("job", "add"), "Missing argument 'NAME' (see `dynsched job add --help`)"),
+        (("handoff", "set", "q"), "Missing argument '{high|default|bulk}'. Choose from: high,"),
         (("job", "list", "--colour"), "No such option '--colour'"),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",

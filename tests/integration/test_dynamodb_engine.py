@@ -148,6 +148,12 @@ def test_no_region_is_told_before_the_first_call(monkeypatch: pytest.MonkeyPatch
         DynamoEngine("p").close()
 
 
+def test_a_region_that_cannot_be_one_is_told_as_such() -> None:
+    """A URL that was copied with its ellipsis has no bad endpoint."""
+    with dummy_credentials(), pytest.raises(InvalidInput, match=r"^region: "):
+        DynamoEngine("p", region="…")
+
+
 @pytest.mark.parametrize("prefix", ["", "a b", "ü", "x" * 201])
 def test_a_prefix_that_no_table_can_have_is_refused(prefix: str) -> None:
     """A bad prefix is told as such, not by the first call."""

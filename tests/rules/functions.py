@@ -37,10 +37,7 @@ class FunctionProcess(Process):
             ends_at = self.clock.now() + MINUTE
             (fate,) = self.worker.work([message], ends_at=ends_at, invocation=invocation)
             fates.append(fate)
-            if not fate.keep:
-                queue.delete(one)
-            elif fate.again_in is not None:
-                queue.postpone(one.queue_url, one.receipt, int(fate.again_in.total_seconds()))
+            queue.settle(one, keep=fate.keep, again_in=fate.again_in)
         return fates
 
 

@@ -61,12 +61,15 @@ def visit(world: World, *, lasts: timedelta = MINUTE) -> list[str]:
         message = Message(id=one.message_id, body=one.body, sent_at=one.sent_at)
         (fate,) = worker.work([message], ends_at=world.now + lasts, invocation=one.message_id)
         whys.append(fate.why)
-        if not fate.keep:
-            world.messages.delete(one)
-        elif fate.again_in is not None:
-            seconds = int(fate.again_in.total_seconds())
-            world.messages.postpone(one.queue_url, one.receipt, seconds)
+        world.messages.settle(one, keep=fate.keep, again_in=fate.again_in)
     return whys
+
+
+def pulled(world: World) -> None:
+    """Let a worker that pulls take what is ready and run it."""
+    worker = world.worker()
+    worker.poll()
+    worker.finish()
 
 
 # sqsall: whoever makes a row ready sends its message
@@ -83,17 +86,13 @@ def test_an_occurrence_that_a_tick_makes_has_a_message(world: World) -> None:
 
 def _fails(world: World) -> Run:
     run = started(world, handler="fail", retry=SOON)
-    worker = world.worker()
-    worker.poll()
-    worker.finish()
+    pulled(world)
     return run
 
 
 def _snoozes(world: World) -> Run:
     run = started(world, handler="snooze")
-    worker = world.worker()
-    worker.poll()
-    worker.finish()
+    pulled(world)
     return run
 
 
@@ -105,9 +104,7 @@ def _loses_its_worker(world: World) -> Run:
 
 def _is_due_again(world: World) -> Run:
     run = started(world, handler="fail", retry=LATER)
-    worker = world.worker()
-    worker.poll()
-    worker.finish()
+    pulled(world)
     assert world.run(run).state is RunState.FAILED
     assert messages_about(world, run) == 0
     world.clock.step(hours=1)
@@ -117,9 +114,7 @@ def _is_due_again(world: World) -> Run:
 
 def _is_replayed(world: World) -> Run:
     run = started(world, handler="fail", retry=RetryPolicy(max_attempts=1))
-    worker = world.worker()
-    worker.poll()
-    worker.finish()
+    pulled(world)
     assert world.run(run).state is RunState.DEAD
     world.operations.replay(run.run_id)
     return run
@@ -127,9 +122,7 @@ def _is_replayed(world: World) -> Run:
 
 def _is_replayed_with_another_payload(world: World) -> Run:
     run = started(world, handler="fail", retry=RetryPolicy(max_attempts=1))
-    worker = world.worker()
-    worker.poll()
-    worker.finish()
+    pulled(world)
     world.operations.replay_edited(run.run_id, {"n": 1}, reason="it was wrong")
     return run
 
@@ -333,7 +326,5 @@ def test_a_run_is_found_by_pulling_although_its_message_is_lost(world: World) ->
     """A row is an entry of its lane, with or without a message."""
     world.messages.down = True
     (run,) = world.enqueue(world.job(priority=Priority.HIGH))
-    worker = world.worker()
-    worker.poll()
-    worker.finish()
+    pulled(world)
     assert world.run(run).state is RunState.DONE

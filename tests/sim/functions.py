@@ -94,14 +94,8 @@ class Function:
                 self._settle(one, fate)
 
     def _settle(self, kept: Kept, fate: Fate) -> None:
-        messages = self._place.messages
-        if not fate.keep:
-            messages.delete(kept)
-            return
         try:
-            if fate.again_in is not None:
-                seconds = -(-fate.again_in // timedelta(seconds=1))
-                messages.postpone(kept.queue_url, kept.receipt, seconds)
+            self._place.messages.settle(kept, keep=fate.keep, again_in=fate.again_in)
         except Unavailable:
             self._place.counts["receipts out of date"] += 1
 

@@ -31,6 +31,7 @@ def test_a_run_that_no_function_has_taken_waits_for_one_and_not_for_a_worker(wor
     assert "for 2m; it is handed off to functions by a message" in found.headline
     assert "dynsched handoff list --depth" in found.hints
     assert "dynsched worker" not in said(found)
+    assert "A function whose app has no handler " in said(found)
 
 
 def test_what_stands_in_a_function_s_way_is_told_first(world: World) -> None:

@@ -12,11 +12,20 @@ from random import Random
 import pytest
 
 from bench.crowd import fill
-from dynsched.bootstrap import Base, build_health, build_views, init_store, open_base
+from dynsched.bootstrap import (
+    Base,
+    build_health,
+    build_operations,
+    build_views,
+    init_store,
+    open_base,
+)
 from dynsched.domain.health import Health
+from dynsched.domain.target import HandlerTarget
 from dynsched.errors import Unavailable
 from dynsched.services.health import MAX_AGE, TAKEN_FOR
 from dynsched.services.packing import packed, unpacked
+from dynsched.services.specs import JobSpec
 from dynsched.storage.item import ITEM_BYTES_MAX, row_size
 from dynsched.storage.metering import MeteringEngine
 from dynsched.storage.snapshot import GUARD, SNAPSHOT
@@ -43,6 +52,11 @@ def opened(clock: SettableClock, engine: object | None = None) -> Base:
     )
     init_store(base)
     return base
+
+
+def add_job(base: Base) -> None:
+    """Make a job that runs when it is told to."""
+    build_operations(base).create(JobSpec(name="report", target=HandlerTarget("report")))
 
 
 def looks(base: Base) -> int:
@@ -237,6 +251,7 @@ def test_a_function_that_looks_each_minute_counts_jobs_and_groups_seldom() -> No
     """Counting 10,000 jobs each minute would double what an idle store costs."""
     clock = SettableClock(NOW)
     base = opened(clock)
+    add_job(base)
     reader = build_health(base)
     costs = []
     for _ in range(17):
@@ -245,3 +260,14 @@ def test_a_function_that_looks_each_minute_counts_jobs_and_groups_seldom() -> No
     assert {cost.jobs_at for cost in costs} == {NOW, NOW + 15 * 60 * SECOND}
     assert {cost.groups_at for cost in costs} == {NOW, NOW + 15 * 60 * SECOND}
     assert build_views(base).health().cost.jobs_at == clock.now()  # people are told the present
+
+
+def test_the_first_job_is_counted_at_once_although_jobs_are_counted_seldom() -> None:
+    """Whoever has just made it is not told for a quarter of an hour that there is none."""
+    clock = SettableClock(NOW)
+    base = opened(clock)
+    reader = build_health(base)
+    assert not reader.health(30 * SECOND).jobs_by_state
+    add_job(base)
+    clock.step(seconds=60)
+    assert reader.health(30 * SECOND).jobs_by_state == {"active": 1}

@@ -253,7 +253,8 @@ def report(error: DynschedError | click.ClickException) -> int:
         error.show()
         return error.exit_code
     if isinstance(error, click.ClickException):
-        message = error.format_message().rstrip(".")
+        # Of a missing argument click lists the choices on lines of their own.
+        message = " ".join(error.format_message().split()).rstrip(".")
         if isinstance(error, click.UsageError) and error.ctx is not None:
             message += f" (see `{error.ctx.command_path} --help`)"
         code = error.exit_code

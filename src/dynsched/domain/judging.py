@@ -106,6 +106,8 @@ def _why_waiting(health: Health, oldest: OldestDue) -> str:
         return f"all {health.slots:,} slots of the living workers are taken"
     if oldest.priority == Priority.BULK.value:
         return "it is of bulk priority and lets others pass"
+    if health.handed_off and not health.sessions.get("alive"):
+        return "it waits for a permit, its turn or a function that has what it needs"
     return "it waits for a permit, its turn or a worker that looks"
 
 
@@ -183,7 +185,10 @@ def _moving(health: Health) -> str:
     alive = health.sessions.get("alive", 0)
     workers = "1 worker" if alive == 1 else f"{alive:,} workers"
     if not alive and health.handed_off:
-        workers = "no worker that pulls, as functions are told of runs,"
+        return (
+            "Dispatcher and reaper give signs of life, and functions are told of runs; no worker"
+            " pulls, and no run lies under a lost one."
+        )
     return f"Dispatcher, reaper and {workers} give signs of life; no run lies under a lost worker."
 
 

@@ -76,12 +76,11 @@ class DispatcherFunction:
         deployment: what the store's map is to say.
     """
 
-    _prepared = False
-
     def __init__(self, process: Process, deployment: Deployment) -> None:
         self._base, self._deployment = process.base, deployment
         self._clock, self._emf = process.base.clock, process.emf
         self._dispatcher: Dispatcher = build_dispatcher(process.base, name=process.name)
+        self._prepared = False
 
     def __call__(self, event: object, context: LambdaContext) -> dict[str, Any]:
         """Tick, and again while it is behind and there is time; return what was done.

@@ -111,7 +111,7 @@ class Exits:
     def hand_back(self, items: Sequence[InHand], reason: StopReason, now: datetime) -> None:
         """Stop handlers and give their runs back under their fences, without waiting for them.
 
-        Not what was handed over: its work goes on elsewhere, and its row has an end of its own.
+        Not what waits for its callback: that goes on elsewhere, and its row has an end of its own.
         """
         items = [item for item in items if not item.run.awaits_callback]
         for item in items:
@@ -141,7 +141,7 @@ class Exits:
     def running(self) -> list[InHand]:
         """Return the runs whose handlers were called and have not ended, nor been given up.
 
-        What was handed over is not this process's any more, though its invocation is not yet
+        What waits for its callback is not this process's any more, though its invocation is not yet
         answered: it may have been taken, so that another start would do the work twice.
         """
         return [

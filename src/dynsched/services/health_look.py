@@ -101,7 +101,7 @@ class Look:
             queues={one.queue: level_sum(one.depth.values()) for one in stats.queues},
             ready=stats.runs[RunState.READY.value],
             leased=stats.runs[RunState.LEASED.value],
-            functions=levels.functions,
+            leased_by_functions=levels.leased_by_functions,
             failed=stats.runs[RunState.FAILED.value],
             dead=stats.runs[RunState.DEAD.value],
             discarded=stats.runs[DISCARDED],
@@ -139,7 +139,8 @@ class Look:
         """Count the jobs, unless that was done a moment ago."""
         if before is not None:
             known = sum(before.jobs_by_state.values())
-            if within(now, before.cost.jobs_at, self._pause(known)):
+            # None costs nothing to count again, and a first job is not to be missed for long.
+            if known and within(now, before.cost.jobs_at, self._pause(known)):
                 return (before.jobs_by_state, before.jobs_at_least), before.cost.jobs_at
         return levels.jobs(), now
 

@@ -165,6 +165,7 @@ class MessageWorker:
         self._look, self._refusals, self._exits = bench.look, bench.refusals, bench.exits
         self._claims, self._starts, self._progress = bench.claims, bench.starts, bench.progress
         self._statistics = bench.statistics
+        self._looked_at = clock.now()  # for requested cancels
 
     def work(
         self, messages: Sequence[Message], *, ends_at: datetime, invocation: str
@@ -276,6 +277,8 @@ class MessageWorker:
         if job is not None and job.state is JobState.PAUSED and job.policies.hold:
             return again_after(age, HELD_MAX), "its job is paused with hold"
         if not self._refusals.knows(run.needs) and not self._refusals.overdue(run, now):
+            # It may wait for a day, and nothing in the store tells of it.
+            log.warning("run %s waits, as this process has no %s", run.run_id, run.needs)
             return again_after(age, HELD_MAX), f"{run.needs} is unknown here"
         if self._refusals.shut(run.tenant, now):
             return again_after(age, CAPPED_MAX), "its tenant is at its cap"

@@ -224,11 +224,20 @@ def _handed_off(waiting: Case) -> Finding | None:
             f"{waiting.due}; it is handed off to functions by a message, and none has taken it."
         ),
         sentences=(
-            f"No living worker pulls queue {run.queue}.",
             "Its message waits in a queue, or was lost: then the reaper sends another one.",
+            *_needed_there(run.needs),
         ),
         hints=("dynsched handoff list --depth", "dynsched health"),
     )
+
+
+def _needed_there(needs: str) -> tuple[str, ...]:
+    """Return what a function lacks perhaps, which nothing in the store can tell."""
+    kind, _, name = needs.partition(":")
+    told = "puts the message back and says so in its log."
+    if kind == "handler":
+        return (f"A function whose app has no handler {name} {told}",)
+    return (f"A function that may not run commands {told}",) if kind == "command" else ()
 
 
 def no_obstacle(waiting: Case) -> Finding:

@@ -173,6 +173,23 @@ class MemoryHandOff:
         with self._lock:
             self._kept.pop(message.message_id, None)
 
+    def settle(self, message: Kept, *, keep: bool, again_in: timedelta | None) -> None:
+        """Do with a received message what a worker decided, as the worker's function does.
+
+        Args:
+            message: as it was received.
+            keep: whether it stays.
+            again_in: when it is visible again, rounded up to the second; None leaves it hidden as
+                long as it was to be.
+
+        Raises:
+            Unavailable: the transport is down, or the message was received again since.
+        """
+        if not keep:
+            self.delete(message)
+        elif again_in is not None:
+            self.postpone(message.queue_url, message.receipt, -(-again_in // SECOND))
+
     def _check(self) -> None:
         if self.down:
             raise Unavailable("the queues of messages do not answer")

@@ -1,4 +1,4 @@
-"""Runs that a function hands over: what becomes of them when its own time ends meanwhile."""
+"""Callbacks that are still to come when the time of the worker's own function ends."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def worker_on(stage: Stage, slot: Pending) -> MessageWorker:
 
 
 @pytest.mark.parametrize("frozen_s", [0, 50, 57, 120])
-def test_what_was_handed_over_is_not_begun_again_when_its_workers_time_ends(
+def test_what_awaits_its_callback_is_not_begun_again_when_its_workers_time_ends(
     stage: Stage, frozen_s: int
 ) -> None:
     """The invocation may have been taken: its function goes on, and only it ends the run.
