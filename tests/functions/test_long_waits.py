@@ -8,7 +8,7 @@ from datetime import timedelta
 from dynsched.bootstrap import build_dispatcher, build_reaper
 from dynsched.domain.job import Overlap
 from dynsched.domain.recurrence import BrokenSchedule
-from dynsched.domain.run import Run
+from dynsched.domain.run import Run, RunState
 from dynsched.domain.target import HandlerTarget
 from dynsched.services.specs import CronSpec, JobSpec
 from dynsched.storage.engine import Applied, Replace
@@ -93,3 +93,26 @@ def test_a_run_that_waits_for_another_keeps_one_message_however_long(stage: Stag
     stage.work(stage.worker(slots), stage.receive(), lasts=timedelta(hours=4))
     assert about == {1}
     assert 20 < claims[0] < 100
+
+
+def test_a_run_that_may_not_start_for_long_has_a_bounded_number_of_messages(
+    stage: Stage,
+) -> None:
+    """It is told of again for ever, in case its message is lost; and at last it starts once."""
+    job = stage.job()
+    stage.operations.pause(job.job_id, reason="an incident", hold=True)
+    run, about = stage.enqueue(job), []
+    base = stage.base(resend_after=SECOND)
+    worker, reaper = stage.worker(base=base), build_reaper(base)
+    for _ in range(12 * 60):
+        stage.work(worker, stage.receive())
+        reaper.sweep()
+        stage.clock.step(seconds=60)
+        about.append(sum(one.run_id == run.run_id for one in stage.messages.messages()))
+    assert min(about) >= 1
+    assert max(about) < 15
+    assert stage.now(run).fence == 0
+    stage.operations.resume(job.job_id)
+    stage.drain(3_600)
+    assert stage.now(run).state is RunState.DONE
+    assert len(stage.calls) == 1

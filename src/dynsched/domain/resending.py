@@ -51,3 +51,24 @@ def first_age(resend_after: timedelta, *, waits: int) -> timedelta:
         waits: how often it was put off.
     """
     return max(resend_after, WAITING) if waits else resend_after
+
+
+def has_successor(sent_at: datetime | None, now: datetime, resend_after: timedelta) -> bool:
+    """Return whether a message is so old that its run, ready the whole time, was told of since.
+
+    Without an end of them a run that may not start for days would have ever more messages, and a
+    queue can hide no more than some 100,000.
+
+    Args:
+        sent_at: when it was sent; None if that is not known.
+        now: when it is looked at.
+        resend_after: the first age of runs.
+
+    >>> from datetime import UTC
+    >>> start = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> has_successor(start, start + timedelta(hours=34), timedelta(minutes=1))
+    False
+    >>> has_successor(start, start + timedelta(hours=35), timedelta(minutes=1))
+    True
+    """
+    return sent_at is not None and now - sent_at >= 2 * LONGEST * resend_after

@@ -31,6 +31,7 @@ from dynsched.domain.job import Job, JobState
 from dynsched.domain.lifecycle import SUSPECT_LOSSES
 from dynsched.domain.message import decode_message
 from dynsched.domain.names import new_id
+from dynsched.domain.resending import has_successor
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.errors import InvalidInput, StoreError
 from dynsched.services.exits import Slots
@@ -257,7 +258,10 @@ class MessageWorker:
             return None
         refusal = self._refusal(message, run, job, visit.now)
         if refusal is not None:
-            visit.keep(message, *refusal)
+            if has_successor(message.sent_at, visit.now, self._settings.resend_after):
+                visit.drop(message, "its run may not start, and has a younger message")
+            else:
+                visit.keep(message, *refusal)
             return None
         if isinstance(job, Job):
             self._look.learn(job)
