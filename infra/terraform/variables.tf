@@ -167,6 +167,11 @@ variable "package" {
     condition     = (var.package.path != null) != (var.package.bucket != null && var.package.key != null)
     error_message = "package: either path, or bucket and key."
   }
+
+  validation {
+    condition     = var.package.path == null || try(fileexists(var.package.path), false)
+    error_message = "package: there is no file at its path; `make zip` builds it: build/dynsched-lambda.zip."
+  }
 }
 
 variable "worker_package" {
@@ -184,6 +189,11 @@ variable "worker_package" {
   validation {
     condition     = try((var.worker_package.path != null) != (var.worker_package.bucket != null && var.worker_package.key != null), true)
     error_message = "worker_package: either path, or bucket and key; or null."
+  }
+
+  validation {
+    condition     = try(var.worker_package.path, null) == null || try(fileexists(var.worker_package.path), false)
+    error_message = "worker_package: there is no file at its path; `make zip` builds it, with --with, --requirements and --output."
   }
 }
 

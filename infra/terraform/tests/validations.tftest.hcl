@@ -109,12 +109,16 @@ run "third_validations" {
   command = plan
 
   variables {
-    dispatcher = { reserved_concurrency = 0 }
-    reaper     = { reserved_concurrency = 0 }
-    worker     = { reserved_concurrency = 0 }
+    package        = { path = "not-built.zip" }
+    worker_package = { path = "not-built.zip" }
+    dispatcher     = { reserved_concurrency = 0 }
+    reaper         = { reserved_concurrency = 0 }
+    worker         = { reserved_concurrency = 0 }
   }
 
   expect_failures = [
+    var.package,
+    var.worker_package,
     var.dispatcher,
     var.reaper,
     var.worker,
