@@ -51,7 +51,10 @@ MENDS: dict[str, tuple[str, str]] = {
     "give a key": ("key", "give one with --key"),
 }
 
-UNMADE = " (`dynsched up` does it by itself), or name another one: --store or DYNSCHED_STORE"
+UNMADE = (
+    " (`dynsched up` does it by itself, a dispatcher that was just deployed within a minute), or"
+    " name another one: --store or DYNSCHED_STORE"
+)
 SENTENCE = 200  # characters of a first sentence that a list of commands shows
 
 

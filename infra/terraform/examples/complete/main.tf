@@ -51,7 +51,7 @@ variable "alarm_emails" {
 }
 
 variable "artifacts" {
-  description = "Bucket with the zips, the keys of both, and the SHA-256 of each that `make zip` prints, in base64."
+  description = "Bucket with the zips, the keys of both, and the SHA-256 of each as `make zip` prints it after `base64`."
   type = object({
     bucket        = string
     key           = string
@@ -75,6 +75,7 @@ provider "aws" {
 }
 
 module "dynsched" {
+  # In a repository of your own: "github.com/your-fork/dynsched//infra/terraform?ref=TAG".
   source = "../.."
 
   prefix      = var.prefix

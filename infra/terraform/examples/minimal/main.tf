@@ -14,7 +14,12 @@ terraform {
 provider "aws" {}
 
 module "dynsched" {
+  # In a repository of your own: "github.com/your-fork/dynsched//infra/terraform?ref=TAG", and the
+  # path of the zip from there.
   source = "../.."
+
+  # worker = { app = "jobs:app" }  # handlers of your own, in the zip by `make zip` with --with
+  # deletion_protection = false    # to be applied before a `terraform destroy`
 
   package = { path = "${path.module}/../../../../build/dynsched-lambda.zip" }
 }
