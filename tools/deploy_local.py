@@ -3,7 +3,8 @@
     python tools/deploy_local.py              deploy, and say how to use it
     python tools/deploy_local.py --stop       end the emulator; nothing is left of what it held
 
-It needs Terraform and a mirror of its AWS provider. That it works here says nothing about AWS.
+It needs Terraform, and its AWS provider from a mirror or from Terraform's registry. That it works
+here says nothing about AWS.
 """
 
 from __future__ import annotations
@@ -21,23 +22,30 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.infra.readme import MODULE  # noqa: E402
 from tools.infra.terraform import (  # noqa: E402
+    MIRROR_VARIABLE,
     Terraform,
     TerraformFailed,
     ToolsMissing,
     find_mirror,
     find_terraform,
     from_mirror,
+    from_registry,
 )
 
 PLACE = ROOT / "build" / "local"
 PROCESS = PLACE / "emulator.pid"
 LOG = PLACE / "emulator.log"
 PORT = 4566
+REGION = "eu-central-1"
+SAID_MAX = 1_000  # characters of what a failed function said
 START_S = 30.0
 POLL_S = 0.1
 STOP_S = 10.0
@@ -63,7 +71,7 @@ Deployed on this machine, at {endpoint}. The store, for the command line, the co
   export AWS_ACCESS_KEY_ID=testing AWS_SECRET_ACCESS_KEY=testing
   export DYNSCHED_STORE='{store}'
 
-A first job, which the worker function runs within a minute:
+A first job, which the worker function runs within seconds:
 
   .venv/bin/dynsched job add hello --now --command 'echo hello'
   .venv/bin/dynsched run list
@@ -82,11 +90,11 @@ def deploy(port: int, handlers: Path | None, app: str) -> str:
         app: their app, as module:attribute; empty for none.
 
     Raises:
-        NotDeployed: it is deployed already, or the emulator did not start.
+        NotDeployed: it is deployed already, or zip, emulator or dispatcher failed.
         ToolsMissing: there is no Terraform here, or no provider.
-        TerraformFailed: the module could not be applied.
+        TerraformFailed: the provider could not be had, or the module not be applied.
     """
-    program, mirror = find_terraform(), find_mirror()
+    program, installation = find_terraform(), find_provider()
     if running() is not None:
         raise NotDeployed("it is deployed already; stop it first: make deploy-local ARGS=--stop")
     shutil.rmtree(PLACE, ignore_errors=True)
@@ -95,32 +103,75 @@ def deploy(port: int, handlers: Path | None, app: str) -> str:
     endpoint = f"http://127.0.0.1:{port}"
     variables = {
         "endpoint_url": endpoint,
+        "region": REGION,
         "package_path": str(build(handlers)),
         # Its handlers are this machine's user anyway.
         "worker": {"app": app, "allow_commands": True},
     }
     (root / "terraform.tfvars.json").write_text(json.dumps(variables))
-    terraform = Terraform(
-        program=program, folder=root, scratch=PLACE, installation=from_mirror(mirror)
-    )
+    terraform = Terraform(program=program, folder=root, scratch=PLACE, installation=installation)
     start_emulator(port)
     print("Applying the module; about a minute and a half ...", flush=True)
     try:
         terraform.run("init", "-input=false")
         terraform.run("apply", "-auto-approve", "-input=false")
-        store = json.loads(terraform.run("output", "-json"))["store_url"]["value"]
-    except TerraformFailed:
+        told = json.loads(terraform.run("output", "-json"))
+        wake(endpoint, told["function_names"]["value"]["dispatcher"])
+    except (TerraformFailed, NotDeployed):
         stop()
         raise
+    store = told["store_url"]["value"]
     return USE.format(endpoint=endpoint, store=store, log=LOG.relative_to(ROOT))
 
 
+def find_provider() -> str:
+    """Return the lines that have Terraform find its AWS provider: in a mirror, else by itself.
+
+    Raises:
+        ToolsMissing: a mirror is named, and has no provider.
+    """
+    try:
+        return from_mirror(find_mirror())
+    except ToolsMissing:
+        if os.environ.get(MIRROR_VARIABLE):
+            raise
+        print("No mirror of the AWS provider here: it comes from Terraform's registry.", flush=True)
+        return from_registry()
+
+
+def wake(endpoint: str, function: str) -> None:
+    """Call the dispatcher once, sooner than its schedule: it prepares the store.
+
+    Raises:
+        NotDeployed: it failed.
+    """
+    client = boto3.client(
+        "lambda",
+        region_name=REGION,
+        endpoint_url=endpoint,
+        aws_access_key_id=EMULATOR["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=EMULATOR["AWS_SECRET_ACCESS_KEY"],
+    )
+    try:
+        answer = client.invoke(FunctionName=function)
+        said = answer["Payload"].read().decode(errors="replace")
+    except (BotoCoreError, ClientError) as error:
+        raise NotDeployed(f"the emulator did not call the dispatcher: {error}") from error
+    if "FunctionError" in answer:
+        raise NotDeployed(f"the dispatcher failed: {said[:SAID_MAX]}")
+
+
 def build(handlers: Path | None) -> Path:
-    """Build the functions' zip; return where it is."""
+    """Build the functions' zip; return where it is.
+
+    Raises:
+        NotDeployed: it could not be built.
+    """
     package = PLACE / "functions.zip"
     more = [] if handlers is None else ["--with", str(handlers)]
     command = [sys.executable, str(ROOT / "tools" / "build_zip.py"), "--output", str(package)]
-    subprocess.run([*command, *more], check=True)
+    if subprocess.run([*command, *more], check=False).returncode:
+        raise NotDeployed("the functions' zip could not be built; what is wrong stands above")
     return package
 
 

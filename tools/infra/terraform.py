@@ -170,6 +170,11 @@ def from_mirror(mirror: Mirror) -> str:
     return f'  filesystem_mirror {{\n    path = "{mirror.folder}"\n  }}\n'
 
 
+def from_registry() -> str:
+    """Return the lines that have Terraform fetch every provider from where it is published."""
+    return "  direct {}\n"
+
+
 def from_program(folder: Path) -> str:
     """Return the lines that have Terraform run the AWS provider in a folder, whatever it is."""
     return f'  dev_overrides {{\n    "hashicorp/aws" = "{folder}"\n  }}\n  direct {{}}\n'
