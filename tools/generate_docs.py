@@ -38,9 +38,9 @@ def lifecycle_page() -> str:
     lines = [
         "# The lifecycle of a run",
         "",
-        "Generated from `src/dynsched/domain/lifecycle.py` by `make docs`. A run changes in no",
-        "other way: each row below is one named constructor, and each write is guarded by the",
-        "version that was seen.",
+        "Generated from `src/dynsched/domain/moves.py` by `make docs`. A run changes in no other",
+        "way: each row below is one named constructor of `domain/lifecycle.py`, and each write is",
+        "guarded by the version that was seen.",
         "",
         "| state | meaning | ends |",
         "|---|---|---|",

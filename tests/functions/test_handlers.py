@@ -290,6 +290,25 @@ def test_the_worker_counts_starts_ends_and_delays(stage: Stage, written: Written
     assert written() == []
 
 
+def test_a_queue_is_told_from_its_namesakes_elsewhere(stage: Stage) -> None:
+    """In the wrong region the postponing is refused, and the message comes after half an hour."""
+    urls = [f"https://sqs.{region}.amazonaws.com/1/shop" for region in ("eu-west-1", "us-east-1")]
+    queues = [
+        replace(QUEUE, queue=name, url=url)
+        for name, url in zip(("main", "mail"), urls, strict=True)
+    ]
+    assert stage.store.control.write_map(
+        replace(stage.store.topology, message_queues=tuple(queues))
+    )
+    base = stage.base()
+    base.store.refresh()
+    function = WorkerFunction(
+        Process(base, Emf("worker", "shop", base.clock), "w"), None, allow_commands=False
+    )
+    assert function.url_of("arn:aws:sqs:us-east-1:1:shop") == urls[1]
+    assert function.url_of("arn:aws:sqs:us-east-1:2:shop") == urls[1].replace("/1/", "/2/")
+
+
 def test_the_url_of_a_queue_that_the_map_does_not_name_is_awss_own(stage: Stage) -> None:
     """An event may come from a queue that was just taken out of the map."""
     function = worker(stage)

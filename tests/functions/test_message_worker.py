@@ -189,6 +189,17 @@ def test_a_time_limit_shortens_the_lease(stage: Stage) -> None:
     assert stage.now(run).state is RunState.DONE
 
 
+@pytest.mark.parametrize(("limit_s", "deadline_s"), [(None, 60), (3_600, 60), (10, 9)])
+def test_a_handler_is_told_when_its_function_ends(
+    stage: Stage, limit_s: int | None, deadline_s: int
+) -> None:
+    """It plans by its deadline; its job's limit is an hour by default, the function's less."""
+    stage.run(timeout=None if limit_s is None else limit_s * SECOND)
+    began = stage.clock.now()
+    stage.visit()
+    assert stage.calls[0].deadline == began + deadline_s * SECOND
+
+
 def test_nothing_is_begun_when_there_is_no_time_to_end_it(stage: Stage) -> None:
     """A batch was long in coming: its runs are left to other invocations."""
     run = stage.run()

@@ -84,8 +84,7 @@ MESSAGES = (
     cut(
         "sqsbound",
         "services/resending.py",
-        "        return crossed(run.available_at, lap.since, lap.until,"
-        " self._settings.resend_after)\n",
+        "        return crossed(run.available_at, lap.since, lap.until, first)\n",
         "        return run.available_at + self._settings.resend_after <= lap.until\n",
         "test_a_run_that_waits_its_turn_is_told_of_ever_more_rarely",
     ),

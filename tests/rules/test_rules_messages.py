@@ -13,6 +13,7 @@ import pytest
 
 from dynsched.bootstrap import build_message_worker
 from dynsched.domain.job import Overlap, Priority
+from dynsched.domain.resending import WAITING
 from dynsched.domain.retry import Jitter, RetryPolicy
 from dynsched.domain.run import Run, RunState
 from dynsched.services.message_worker import Message
@@ -298,7 +299,7 @@ def test_a_worker_that_pulls_and_steps_back_leaves_the_run_to_pulls_and_to_the_r
     other = world.worker()
     world.reaper().sweep()
     forget(world)
-    world.clock.step(seconds=61)
+    world.clock.step(WAITING)
     world.reaper().sweep()
     assert messages_about(world, run) == 1
     other.poll()

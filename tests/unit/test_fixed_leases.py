@@ -113,7 +113,7 @@ def test_health_counts_what_functions_hold_beside_the_workers_slots(world: World
         world.claim_fixed(run, "b", world.now + timedelta(minutes=14))
     views = build_views(world.people.base)
     health = views.health()
-    assert (str(health.leased), str(health.functions), health.in_slots) == ("4", "4", 0)
+    assert (str(health.leased), str(health.leased_by_functions), health.in_slots) == ("4", "4", 0)
     assert health.expired_leases == 0
     assert health.top_tenants[0].running == 4
     world.clock.step(seconds=90)

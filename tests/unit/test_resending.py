@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynsched.bootstrap import build_reaper
+from dynsched.domain import lifecycle
 from dynsched.domain.job import Priority
 from dynsched.domain.resending import LONGEST, crossed
 from dynsched.domain.run import Run
@@ -101,6 +102,23 @@ def test_a_lost_message_is_sent_again_after_a_minute_and_once(desk: Desk) -> Non
     assert told == [(60, run.run_id), (120, run.run_id), (240, run.run_id)]
 
 
+def test_a_run_that_waits_for_another_is_told_of_when_its_message_must_be_lost(
+    desk: Desk,
+) -> None:
+    """A visit puts it off from now; only if no visit has come for long its message is lost."""
+    (run,) = lost(desk, 1)
+    now = desk.clock.now()
+    claim = lifecycle.claim(desk.stored(run), session="s", now=now)
+    desk.store.runs.apply(claim)
+    back = lifecycle.step_back(claim.after, available_at=now, now=now, reason="waits", waits=1)
+    desk.store.runs.apply(back)
+    told = []
+    for minutes in range(1, 21):
+        desk.clock.step(minutes=1)
+        told += [minutes for _ in look(desk)]
+    assert told == [10, 20]
+
+
 def test_a_run_that_is_not_due_is_not_told_of_again(desk: Desk) -> None:
     """Its message, delayed, is in the queue."""
     lost(desk, 1, ahead_s=600)
@@ -175,6 +193,16 @@ def test_a_reaper_goes_on_until_a_queue_is_deep() -> None:
     desk.clock.step(seconds=15)
     assert reaper.sweep().resent == 40
     assert set(desk.told()) == ids(runs)
+
+
+def test_a_reaper_does_not_go_on_with_a_trickle() -> None:
+    """Where the bound is so small that a trickle uses it up, a deep queue gets no stream of it."""
+    desk = Desk(MAIN, resend_depth=1, resend_most=1)
+    lost(desk, 5)
+    job = desk.job("deep")
+    desk.operations.enqueue_many(job.job_id, [None] * 9, priority=Priority.DEFAULT)
+    desk.clock.step(seconds=61)
+    assert build_reaper(desk.base).sweep().resent == 1
 
 
 def test_a_reaper_ends_between_two_looks_when_its_time_is_over(desk: Desk) -> None:

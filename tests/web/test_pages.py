@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from urllib.parse import urlencode
 
 import pytest
 
 from dynsched.bootstrap import build_views
+from dynsched.domain import lifecycle
 from dynsched.domain.access import Access, Role
+from dynsched.domain.run import parse_run_id
 from tests.web.stage import HOSTILE, Stage, Visitor, staged
 
 BYTES_MAX = 150 * 1024
@@ -216,3 +219,20 @@ def test_a_secret_in_a_payload_is_masked_until_it_is_asked_for_with_a_reason(sta
         page = stage.visitor().get(path).text
         assert "hunter2" not in page
         assert "***" in page
+
+
+@pytest.mark.parametrize(
+    ("session", "holder"),
+    [("~8e1c", "function invocation 8e1c"), ("~callback:8e1c", "waits for its callback")],
+)
+def test_a_run_without_a_worker_says_who_has_it_and_until_when(session: str, holder: str) -> None:
+    """What the lease names is no session that anybody could look up among the workers."""
+    with staged() as stage:
+        runs, now = stage.base.store.runs, stage.clock.now()
+        run = runs.get(parse_run_id(stage.wait()))
+        assert run is not None
+        ends_at = now + timedelta(minutes=5)
+        runs.apply(lifecycle.claim(run, session=session, now=now, lease_ends_at=ends_at))
+        page = stage.visitor().get(f"/runs/{run.run_id}").text
+        assert f"{holder}, 1</dd>" in page
+        assert "Lease ends" in page

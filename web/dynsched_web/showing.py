@@ -13,6 +13,7 @@ from markupsafe import Markup
 from dynsched.domain.access import Action
 from dynsched.domain.health import Grade
 from dynsched.domain.instants import to_text
+from dynsched.domain.lease_words import session_words
 from dynsched.domain.run import Run, RunState
 from dynsched.domain.time_words import distance, span
 from dynsched.domain.visible import visible
@@ -204,6 +205,7 @@ def init(app: Flask) -> None:
     app.jinja_env.globals |= {
         "page_url": page_url,
         "refusal": refusal,
+        "session_words": session_words,
         "delay_of": delay_of,
         "lasted": lasted,
         "trouble_of": trouble_of,

@@ -174,13 +174,14 @@ def _depths(health: Health, columns: int) -> list[SheetRow]:
 def _leases(health: Health, columns: int) -> SheetRow:
     size = _chart_columns(columns)
     drawn = bar(health.in_slots, max(health.slots, 1), size)
-    functions = f"{health.functions} by functions" if health.functions.count else ""
+    functions = health.leased_by_functions
+    by_functions = f"{functions} by functions" if functions.count else ""
     expired = f" · {health.expired_leases:,} expired" if health.expired_leases else ""
     return _line(
         "running",
         str(health.leased),
         Piece(drawn + "  ", Tone.BUSY),
-        _muted(f"of {health.slots:,} slots", functions, f"{health.failed} to be retried"),
+        _muted(f"of {health.slots:,} slots", by_functions, f"{health.failed} to be retried"),
         Piece(expired, Tone.WARN),
         link=Link(place="runs", filter="state:leased"),
         key="running",

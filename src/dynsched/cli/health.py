@@ -157,7 +157,8 @@ def _delay_words(delay: Delay) -> str:
 
 
 def _functions(health: Health) -> str:
-    return f", {health.functions} of them by functions" if health.functions.count else ""
+    functions = health.leased_by_functions
+    return f", {functions} of them by functions" if functions.count else ""
 
 
 def _worker_words(health: Health) -> str:

@@ -239,7 +239,8 @@ class Health:
         queues: the same by queue.
         ready: all that may be claimed, those that are due later too.
         leased: runs that workers hold, and functions.
-        functions: those of them whose leases have a fixed end, which take no worker's slot.
+        leased_by_functions: those of them whose leases have a fixed end, which take no worker's
+            slot.
         failed: runs that wait for their next try beyond the look-ahead.
         dead: the dead-letter queue.
         discarded: dead runs that were hidden.
@@ -257,7 +258,7 @@ class Health:
         cursor_lags: how far the slowest cursor of each kind is behind.
         slots: handlers that the living workers can run at once.
         sessions: worker sessions by `alive`, `expired` and `closed`.
-        handed_off: runs are handed off to functions, which have no sessions.
+        handed_off: whether runs are handed off to functions, which have no sessions.
         tenants: how many are in use.
         cost: what making this took.
     """
@@ -272,7 +273,7 @@ class Health:
     queues: Mapping[str, Level]
     ready: Level
     leased: Level
-    functions: Level = Level(0)
+    leased_by_functions: Level = Level(0)
     failed: Level
     dead: Level
     discarded: Level
@@ -296,7 +297,7 @@ class Health:
     @property
     def in_slots(self) -> int:
         """Return how many leased runs take a slot of a worker, of those that were counted."""
-        return max(self.leased.count - self.functions.count, 0)
+        return max(self.leased.count - self.leased_by_functions.count, 0)
 
     @property
     def recent(self) -> tuple[MinutePoint, ...]:

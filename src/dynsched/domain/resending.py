@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from dynsched.domain.arrival import CAPPED_MAX
+
+WAITING = 2 * CAPPED_MAX
+"""The first age of a run that waits for another: its message puts it off at each visit."""
 LONGEST = 1_024
 """Ages double up to so many times the first one; from then on they are this far apart."""
 
@@ -33,3 +37,38 @@ def crossed(available_at: datetime, since: datetime, until: datetime, first: tim
     """Return whether a run that is due came to one of these ages after `since`, up to `until`."""
     mark = last_mark(until - available_at, first)
     return mark is not None and available_at + mark > since
+
+
+def first_age(resend_after: timedelta, *, waits: int) -> timedelta:
+    """Return at which age a ready run is told of again for the first time.
+
+    One that waits for another run has been visited, was put off, and is visited again within
+    `CAPPED_MAX`. Told of in between, it would have ever more messages, of which each costs a claim
+    and a step back. The end of the other run pulls it forward, with a message of its own.
+
+    Args:
+        resend_after: the first age of other runs.
+        waits: how often it was put off.
+    """
+    return max(resend_after, WAITING) if waits else resend_after
+
+
+def has_successor(sent_at: datetime | None, now: datetime, resend_after: timedelta) -> bool:
+    """Return whether a message is so old that its run, ready the whole time, was told of since.
+
+    Without an end of them a run that may not start for days would have ever more messages, and a
+    queue can hide no more than some 100,000.
+
+    Args:
+        sent_at: when it was sent; None if that is not known.
+        now: when it is looked at.
+        resend_after: the first age of runs.
+
+    >>> from datetime import UTC
+    >>> start = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> has_successor(start, start + timedelta(hours=34), timedelta(minutes=1))
+    False
+    >>> has_successor(start, start + timedelta(hours=35), timedelta(minutes=1))
+    True
+    """
+    return sent_at is not None and now - sent_at >= 2 * LONGEST * resend_after

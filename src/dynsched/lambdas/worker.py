@@ -112,17 +112,19 @@ class WorkerFunction:
     def url_of(self, arn: str) -> str:
         """Return the URL of the queue that an event came from: the map's, else AWS's own.
 
+        Names recur in other regions and accounts, which AWS's URLs tell and an emulator's may not.
         The map is known once the worker has worked: in a new process not before.
         """
         match = _ARN.fullmatch(arn)
         if match is None:
             return ""
         partition, region, account, name = match.groups()
-        for queue in self._store.topology.message_queues:
-            if queue.url.rpartition("/")[2] == name:
-                return queue.url
         domain = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
-        return f"https://sqs.{region}.{domain}/{account}/{name}"
+        own = f"https://sqs.{region}.{domain}/{account}/{name}"
+        urls = [queue.url for queue in self._store.topology.message_queues]
+        named = [url for url in urls if url.rpartition("/")[2] == name]
+        exact = [url for url in named if region in url and f"/{account}/" in url]
+        return next(iter(exact or [url for url in named if ".amazonaws.com" not in url]), own)
 
     def _postpone(self, fate: Fate, arn: str) -> None:
         message = fate.message

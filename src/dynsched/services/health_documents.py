@@ -68,7 +68,7 @@ def _levels(health: Health) -> Document:
         "failed": level_document(health.failed),
         "dead": level_document(health.dead),
         "discarded": level_document(health.discarded),
-        "functions": level_document(health.functions),
+        "leased_by_functions": level_document(health.leased_by_functions),
     }
 
 

@@ -101,7 +101,7 @@ class Look:
             queues={one.queue: level_sum(one.depth.values()) for one in stats.queues},
             ready=stats.runs[RunState.READY.value],
             leased=stats.runs[RunState.LEASED.value],
-            functions=levels.functions,
+            leased_by_functions=levels.leased_by_functions,
             failed=stats.runs[RunState.FAILED.value],
             dead=stats.runs[RunState.DEAD.value],
             discarded=stats.runs[DISCARDED],

@@ -87,7 +87,7 @@ class Levels:
         waiting: due runs by tenant, once `queues` was asked.
         running: leased runs by tenant, once `leased` was asked.
         held: leased runs by session, likewise.
-        functions: runs whose leases have a fixed end, likewise.
+        leased_by_functions: runs whose leases have a fixed end, likewise.
         ends: of those of them that were read, likewise.
     """
 
@@ -100,7 +100,7 @@ class Levels:
         self.waiting: dict[str, Level] = {}
         self.running: Counter[str] = Counter()
         self.held: dict[str, int] = {}
-        self.functions = Level(0)
+        self.leased_by_functions = Level(0)
         self.ends: list[datetime] = []
 
     def queues(self) -> tuple[QueueLevel, ...]:
@@ -192,7 +192,7 @@ class Levels:
         total = sum(self.held.values())
         by_workers = Level(min(total, COUNT_MAX), total >= COUNT_MAX or self._left_out)
         self._fixed()
-        return level_sum([by_workers, self.functions])
+        return level_sum([by_workers, self.leased_by_functions])
 
     def _fixed(self) -> None:
         """Count what is leased until a fixed end."""
@@ -205,7 +205,7 @@ class Levels:
             if held >= LEASED_READ:
                 held = self._store.runs.count(fixed_partition(minute, shard), most=COUNT_MAX)
             total += held
-        self.functions = Level(min(total, COUNT_MAX), total >= COUNT_MAX)
+        self.leased_by_functions = Level(min(total, COUNT_MAX), total >= COUNT_MAX)
 
     @property
     def _left_out(self) -> bool:

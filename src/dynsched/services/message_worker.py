@@ -31,6 +31,7 @@ from dynsched.domain.job import Job, JobState
 from dynsched.domain.lifecycle import SUSPECT_LOSSES
 from dynsched.domain.message import decode_message
 from dynsched.domain.names import new_id
+from dynsched.domain.resending import has_successor
 from dynsched.domain.run import Run, RunState, parse_run_id
 from dynsched.errors import InvalidInput, StoreError
 from dynsched.services.exits import Slots
@@ -52,6 +53,7 @@ SOON = timedelta(seconds=1)  # a run that is due so soon is waited for here
 LOOK_PERIOD = timedelta(seconds=10)  # between two looks for a requested cancel
 STEP_S = 0.5  # longest wait between two looks at the clocks
 FAULT_AGAIN = timedelta(seconds=5)
+FAULT_MAX = timedelta(seconds=30)  # so that an outage of hours costs no message all its receives
 OUT_OF_TIME = (
     "it was not done within the function's time (raise the worker function's timeout, or let a"
     " worker that pulls serve its queue)"
@@ -194,7 +196,7 @@ class MessageWorker:
             log.warning("messages are kept, as the store failed: %s", error)
         for message in messages:
             if message.id not in visit.fates:
-                visit.keep(message, FAULT_AGAIN, "the store failed")
+                visit.keep(message, _after_fault(message, visit.now), "the store failed")
         fates = [visit.fates[message.id] for message in messages]
         for fate in fates:
             if fate.keep:
@@ -257,7 +259,10 @@ class MessageWorker:
             return None
         refusal = self._refusal(message, run, job, visit.now)
         if refusal is not None:
-            visit.keep(message, *refusal)
+            if has_successor(message.sent_at, visit.now, self._settings.resend_after):
+                visit.drop(message, "its run may not start, and has a younger message")
+            else:
+                visit.keep(message, *refusal)
             return None
         if isinstance(job, Job):
             self._look.learn(job)
@@ -387,7 +392,7 @@ class MessageWorker:
         if item is None:
             visit.keep(message, AGAIN_MIN, "another was faster, or the store failed")
         elif not item.run.awaits_callback and any(item is held for held in self._hand.items()):
-            visit.keep(message, FAULT_AGAIN, "the store failed")
+            visit.keep(message, _after_fault(message, now), "the store failed")
         elif item.started_at is not None or item.run.state is not RunState.READY:
             # What is ready again after a try has a message of its own.
             visit.drop(message, f"its run is {item.run.state.value}")
@@ -408,3 +413,9 @@ class MessageWorker:
             age = now - (one.message.sent_at or run.scheduled_for)
             return max(again_at(run.available_at, now), again_after(age, HELD_MAX))
         return again_at(run.available_at, now)
+
+
+def _after_fault(message: Message, now: datetime) -> timedelta:
+    """Return when a message is looked at again whose run the store did not tell, or not take."""
+    age = timedelta(0) if message.sent_at is None else now - message.sent_at
+    return max(again_after(age, FAULT_MAX), FAULT_AGAIN)

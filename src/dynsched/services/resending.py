@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from dynsched.domain.instants import to_text, within
-from dynsched.domain.resending import crossed
+from dynsched.domain.resending import crossed, first_age
 from dynsched.domain.run import Run
 from dynsched.errors import StoreError
 from dynsched.settings import Settings
@@ -72,7 +72,8 @@ class Resending:
         if within(now, laps.at, self._settings.resend_after / LOOKS_PER_AGE):
             return 0
         sent = total = self._look_once(laps, now)
-        while sent >= self._settings.resend_most and time_left():
+        full = max(self._settings.resend_most, TRICKLE)  # so that it is more than a trickle
+        while sent >= full and time_left():
             sent = self._look_once(self._store.resends.read(), now)
             total += sent
         if total:
@@ -154,7 +155,8 @@ class Resending:
 
     def _is_to_be_told(self, run: Run, lap: Lap) -> bool:
         assert lap.until is not None
-        return crossed(run.available_at, lap.since, lap.until, self._settings.resend_after)
+        first = first_age(self._settings.resend_after, waits=run.waits)
+        return crossed(run.available_at, lap.since, lap.until, first)
 
 
 def _behind(lap: Lap, last: str, youngest: str, *, more: bool) -> Lap:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from dynsched.domain.instants import Clock
 from dynsched.domain.job import Job, Policies
 from dynsched.domain.retry import Failed, Hint
+from dynsched.domain.run import Run
 from dynsched.domain.target import Target
 from dynsched.errors import StoreError
 from dynsched.services.callbacks import CallbackOpener
@@ -123,7 +124,6 @@ class Starter:
     def _context(self, item: InHand, job: Job) -> Context[object]:
         run = item.run
         limits = limits_of(job.policies)
-        soft = limits.soft
         return Context(
             payload=self._payload(item, job),
             idempotency_key=run.idempotency_key,
@@ -134,11 +134,16 @@ class Starter:
             scheduled_for=run.scheduled_for,
             attempt=run.attempt + 1,
             fence=run.fence,
-            deadline=None if soft is None else self._clock.now() + soft,
+            deadline=self._deadline(run, limits),
             limits=limits,
             stop=item.stop,
             sink=lambda progress: _note_progress(item, progress),
         )
+
+    def _deadline(self, run: Run, limits: Limits) -> datetime | None:
+        """Return by when an attempt is to have ended: its soft limit, or its function's end."""
+        soft = None if limits.soft is None else self._clock.now() + limits.soft
+        return min((at for at in (soft, run.lease_ends_at) if at is not None), default=None)
 
 
 def _note_progress(item: InHand, progress: Progress) -> None:

@@ -190,6 +190,9 @@ class SqsHandOff:
             answer: Mapping[str, Any] = call(self._client_of(url))
         except (BotoCoreError, ClientError) as error:
             raise _refusal(url, error) from error
+        except InvalidInput as error:
+            # No fault of the caller's: a reaper whose environment names no region sweeps all else.
+            raise StoreError(f"SQS cannot be asked for {url}: {error}") from error
         return answer or {}
 
     def _client_of(self, url: str) -> SQSClient:

@@ -117,7 +117,7 @@ class Context(Generic[P]):
         attempt: number of this try, from 1.
         fence: grows with each change of hands; a resource that remembers the greatest one can
             refuse a stale holder.
-        deadline: instant of the soft time limit, or None.
+        deadline: instant of the soft time limit, or of the function's end if that is earlier.
         limits: the time limits, from the start of the attempt.
         stop: set as soon as the attempt is to end, for any reason.
         sink: where progress goes.

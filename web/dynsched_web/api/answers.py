@@ -354,7 +354,7 @@ HEALTH = fields(
         "failed": LEVEL,
         "dead": LEVEL,
         "discarded": LEVEL,
-        "functions": LEVEL,
+        "leased_by_functions": LEVEL,
         "expired_leases": COUNT,
         "dead_per_hour": COUNT,
         "minutes": list_of(
