@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from dynsched.storage.engine import Applied, Outcome, PutNew, Replace, Stale
 from dynsched.storage.sqlite import SqliteEngine
 from tests.contract.builders import a_key, a_row, put, put_all
+from tests.contract.forked import forked
 
 PROCESSES = 4
 ROWS = 40
@@ -137,10 +139,7 @@ def test_parent_and_child_go_on_after_a_fork(path: str) -> None:
     """A forked child opens connections of its own; neither side loses what the other writes."""
     with closing(SqliteEngine(path)) as engine:
         put(engine, a_row("before"))
-        child = os.fork()
-        if child == 0:
-            applied = isinstance(engine.write(PutNew(a_row("child"))), Applied)
-            os._exit(0 if applied else 1)
+        child = forked(lambda: put(engine, a_row("child")))
         put(engine, a_row("parent"))
         assert os.waitpid(child, 0)[1] == 0
     with closing(SqliteEngine(path)) as engine:
@@ -153,13 +152,14 @@ def test_a_child_keeps_its_writes_when_the_parent_closes_first(path: str) -> Non
     engine = SqliteEngine(path)
     put(engine, a_row("before"))
     closed, written = os.pipe()
-    child = os.fork()
-    if child == 0:
+
+    def outlive() -> None:
         put(engine, a_row("early"))
         os.close(written)
         os.read(closed, 1)
         put(engine, a_row("late"))
-        os._exit(0)
+
+    child = forked(outlive)
     os.close(closed)
     engine.close()
     os.write(written, b"x")
@@ -184,10 +184,7 @@ def test_a_fork_waits_for_the_threads_that_use_the_store(path: str) -> None:
         for reader in readers:
             reader.start()
         for number in range(5):
-            child = os.fork()
-            if child == 0:
-                put(engine, a_row(f"child-{number}"))
-                os._exit(0)
+            child = forked(partial(put, engine, a_row(f"child-{number}")))
             assert os.waitpid(child, 0)[1] == 0
         done.set()
         for reader in readers:

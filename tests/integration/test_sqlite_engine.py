@@ -32,6 +32,7 @@ from dynsched.storage.sqlite_connections import (
     FileConnections,
 )
 from tests.contract.builders import a_key, a_row, applied, pages, put, put_all, replace
+from tests.contract.forked import forked
 
 WAIT_S = 30.0
 
@@ -174,13 +175,12 @@ def test_a_store_in_memory_does_not_follow_a_fork() -> None:
     """A copy that goes its own way would be worse than an error."""
     with closing(SqliteEngine(None)) as engine:
         engine.init()
-        child = os.fork()
-        if child == 0:
-            try:
+
+        def look() -> None:
+            with pytest.raises(Unavailable):
                 engine.get(a_key())
-            except Unavailable:
-                os._exit(0)
-            os._exit(1)
+
+        child = forked(look)
         assert os.waitpid(child, 0)[1] == 0
         assert engine.get(a_key()) is None
 
