@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 
 
-def forked(work: Callable[[], None]) -> int:
+def forked(work: Callable[[], object]) -> int:
     """Fork a child that does some work and ends; return its pid.
 
     What the work raises is the child's alone: one that let it out would go on as a second test
