@@ -33,7 +33,7 @@ def test_what_runs_already_is_not_deployed_twice(
     """A second emulator would take the folder of the first, which nobody could stop any more."""
     deploy_local.PROCESS.write_text(str(os.getpid()))
     monkeypatch.setattr(deploy_local, "find_terraform", lambda: Path("terraform"))
-    monkeypatch.setattr(deploy_local, "find_mirror", lambda: None)
+    monkeypatch.setattr(deploy_local, "find_provider", lambda: "")
     assert deploy_local.main([]) == 1
     assert "make deploy-local ARGS=--stop" in capsys.readouterr().err
 
