@@ -233,7 +233,7 @@ class Deployment:
         **policies: Any,
     ) -> Job:
         """Make a job of one of the tests' handlers."""
-        name = f"{handler}-{new_id(self.base.rng, 4)}"
+        name = f"{handler}-{new_id(self.base.rng, 8)}"
         policies.setdefault("overlap", Overlap.ALLOW)
         return self.operations.create(
             JobSpec(
