@@ -77,7 +77,6 @@ deploy-local: setup ## an emulator of AWS with the module applied; ARGS=--stop e
 	$(BIN)/python tools/deploy_local.py $(ARGS)
 
 infra: setup ## prove the Terraform module, as far as that goes without AWS; some two minutes
-	@test -e build/dynsched-lambda.zip || $(BIN)/python tools/build_zip.py
 	$(BIN)/python -m tools.infra $(ARGS)
 
 lock: check-python ## resolve the dependencies into requirements.lock, for all platforms

@@ -108,6 +108,9 @@ def _validate_and_test(
 ) -> str:
     copy = scratch / "infra" / "terraform"
     shutil.copytree(MODULE, copy)
+    zipped = scratch / "build" / "dynsched-lambda.zip"  # the module asks whether it is there
+    zipped.parent.mkdir()
+    zipped.touch()
     folders = [copy, *(copy / "examples" / name for name in EXAMPLES)]
     for folder in folders:
         inside = scratch / f"of-{folder.name}"
