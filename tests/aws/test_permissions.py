@@ -24,8 +24,7 @@ from tests.aws.deployment import Deployment
 from tests.aws.tours import functions_tour, operator_tour, producer_tour, puller_tour
 from tests.aws.wire import Wire
 from tests.contract.dynamo_backends import REGION, free_port, fresh_prefix
-from tests.terraform.planned import Planned, plan_of
-from tools.infra.terraform import ToolsMissing, find_mirror, find_terraform
+from tests.terraform.planned import Planned, planned_in
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -46,12 +45,7 @@ PLATFORM: Mapping[str, set[str]] = {
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Planned:
     """Give the plan of the module's defaults."""
-    try:
-        find_terraform()
-        mirror = find_mirror()
-    except ToolsMissing as missing:
-        pytest.skip(f"NO POLICY WAS COMPARED WITH ANY CALL: {missing}")
-    return plan_of(mirror, tmp_path_factory.mktemp("terraform"))
+    return planned_in(tmp_path_factory.mktemp("terraform"), "NO POLICY WAS COMPARED WITH ANY CALL")
 
 
 @pytest.fixture

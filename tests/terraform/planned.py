@@ -9,8 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tools.infra.readme import MODULE
-from tools.infra.terraform import Mirror, Terraform, find_terraform, from_mirror
+from tools.infra.terraform import (
+    Terraform,
+    ToolsMissing,
+    find_mirror,
+    find_terraform,
+    from_mirror,
+)
 
 RUN = """\
 mock_provider "aws" {
@@ -48,13 +56,24 @@ class Planned:
         }
 
 
-def plan_of(mirror: Mirror, scratch: Path) -> Planned:
-    """Plan the module with its defaults in a copy of it."""
+def planned_in(scratch: Path, unproved: str) -> Planned:
+    """Plan the module with its defaults in a copy of it; skip loudly where nothing can plan it.
+
+    Neither Terraform nor its provider is a package, so CI may lack them too.
+
+    Args:
+        scratch: a folder for the copy.
+        unproved: what is not proved then.
+    """
+    try:
+        program, mirror = find_terraform(), find_mirror()
+    except ToolsMissing as missing:
+        pytest.skip(f"{unproved}: {missing}")
     folder = scratch / "module"
     shutil.copytree(MODULE, folder)
     (folder / "tests" / "planned.tftest.hcl").write_text(RUN)
     terraform = Terraform(
-        program=find_terraform(),
+        program=program,
         folder=folder,
         scratch=scratch,
         installation=from_mirror(mirror),

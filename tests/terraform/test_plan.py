@@ -20,9 +20,8 @@ from dynsched.storage.engine import Table
 from dynsched.storage.schema import load_schema
 from dynsched.storage.tables import creation
 from tests.contract.dynamo_backends import dummy_credentials
-from tests.terraform.planned import Planned, plan_of
+from tests.terraform.planned import Planned, planned_in
 from tools.infra.readme import README
-from tools.infra.terraform import ToolsMissing, find_mirror, find_terraform
 
 ROOT = Path(__file__).resolve().parents[2]
 PREFIX = "dynsched"
@@ -59,12 +58,7 @@ AWS_METRICS: Mapping[tuple[str, str], tuple[set[str], ...]] = {
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Planned:
     """Give the plan of the module's defaults."""
-    try:
-        find_terraform()
-        mirror = find_mirror()
-    except ToolsMissing as missing:
-        pytest.skip(f"THE TERRAFORM MODULE WAS NOT PLANNED: {missing}")
-    return plan_of(mirror, tmp_path_factory.mktemp("terraform"))
+    return planned_in(tmp_path_factory.mktemp("terraform"), "THE TERRAFORM MODULE WAS NOT PLANNED")
 
 
 def alarm_metrics(planned: Planned) -> Iterator[tuple[str, str, set[str]]]:
